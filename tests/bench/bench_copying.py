@@ -36,6 +36,7 @@ import numpy as np
 from popdesic.cohort.phased_targets import MIN_SHARED_SITES
 from popdesic.copying import copying, copying_plan
 from popdesic.copying.fit import fit_model
+from popdesic.copying.founders import phase_together
 from popdesic.copying.phasing import phase_alleles
 from popdesic.core.random_numbers import lots_of
 
@@ -44,6 +45,8 @@ BINS = (0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 #: An array has one common site in each stretch of this many base pairs.
 ARRAY_BP, ARRAY_MAF = 4_000, 0.01
 WRONG_ALLELES, SWITCHES = 0.002, 0.01
+#: Share of the founders' calls that are missing.
+HIDDEN = 0.05
 THREADS = 2
 
 
@@ -160,18 +163,25 @@ def by_beagle(folder: Path, reference, array, positions, typed, between: str) ->
     """Dosages (n_targets, n_sites), alleles (2 n_targets, n_sites), seconds and peak memory, MB."""
     write_vcf(folder / "reference.vcf.gz", reference, positions, "r")
     write_vcf(folder / "targets.vcf.gz", array, positions[typed], "t", between)
+    return run_beagle(folder, f"ref={folder}/reference.vcf.gz")
+
+
+def run_beagle(folder: Path, *further: str) -> tuple:
+    """The same of the folder's `targets.vcf.gz`."""
     (folder / "map").write_text("1 . 0 1\n1 . 1000 1000000001\n")
     seconds, peak = watched(
-        *("beagle", f"gt={folder}/targets.vcf.gz", f"ref={folder}/reference.vcf.gz"),
-        *(f"map={folder}/map", f"out={folder}/imputed", f"nthreads={THREADS}", "seed=1"),
+        *("beagle", f"gt={folder}/targets.vcf.gz", f"map={folder}/map"),
+        *(f"out={folder}/imputed", f"nthreads={THREADS}", "seed=1", *further),
     )
     found, alleles = [], []
     with gzip.open(folder / "imputed.vcf.gz", "rt") as file:
         for line in file:
             if line[0] != "#":
                 words = line.rstrip().split("\t")
-                place = words[8].split(":").index("DS")
-                found.append([float(word.split(":")[place]) for word in words[9:]])
+                names = words[8].split(":")
+                if "DS" in names:
+                    place = names.index("DS")
+                    found.append([float(word.split(":")[place]) for word in words[9:]])
                 alleles.append([int(word[k]) for word in words[9:] for k in (0, 2)])
     return np.array(found).T, np.array(alleles).T, seconds, peak
 
@@ -202,6 +212,32 @@ def by_phasing(panel, array, typed, ne: float, mismatch: float, seed: int) -> tu
     started = time.perf_counter()
     found = phase_alleles(panel, typed, genotypes, lots, ne=ne, mismatch=mismatch, threads=THREADS)
     return found.reshape(array.shape), time.perf_counter() - started
+
+
+def bench_founders(reference, positions, typed, options) -> None:
+    """Phase the people of the reference from each other, with missing calls, beside Beagle."""
+    truth = reference[: len(reference) // 2 * 2, typed]
+    genotypes = truth[0::2] + truth[1::2]
+    hidden = np.random.default_rng(options.seed).random(genotypes.shape) < HIDDEN
+    shown = np.where(hidden, -1, genotypes).astype(np.int8)
+    print(f"{len(shown)} founders, {len(typed)} sites, {HIDDEN:.0%} hidden, seed {options.seed}")
+
+    def tell(name: str, alleles, seconds: float) -> None:
+        print(switches(name, alleles, truth, seconds))
+        found, true = (alleles[0::2] + alleles[1::2])[hidden], genotypes[hidden]
+        r2, wrong = np.corrcoef(found, true)[0, 1] ** 2, (found != true).mean()
+        print(f"{name}: hidden genotypes, r2 {r2:.4f}, {wrong:.4f} wrong", flush=True)
+
+    if commandline.find_peer("beagle"):
+        given = np.repeat(np.where(hidden, ord(".") - ord("0"), genotypes // 2), 2, axis=0)
+        given[1::2] += ~hidden & (genotypes == 1)
+        with tempfile.TemporaryDirectory() as folder:
+            write_vcf(Path(folder) / "targets.vcf.gz", given, positions[typed], "t", "/")
+            tell("Beagle", *run_beagle(Path(folder))[1:3])
+    lots = lots_of([f"{options.seed} {k}" for k in range(len(shown))])
+    started = time.perf_counter()
+    found = phase_together(shown, positions[typed] * 1e-6, lots, threads=THREADS)
+    tell("copying", found.reshape(truth.shape), time.perf_counter() - started)
 
 
 def switches(name: str, alleles, truth, seconds: float) -> str:
@@ -258,6 +294,7 @@ def main() -> None:
     parser.add_argument("--factors", type=float, nargs="+", default=[1.0])
     parser.add_argument("--shares", type=float, nargs="+", default=[copying_plan.SMALL_SHARE])
     parser.add_argument("--unphased", action="store_true", help="hide the targets' phase")
+    parser.add_argument("--founders", action="store_true", help="phase the people of the reference")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--haplotypes", type=int, nargs="+", default=[1000, 5008, 20_000, 65_536])
     parser.add_argument("--copied", type=int, default=2112, help="targets on a GPU")
@@ -272,6 +309,9 @@ def main() -> None:
         return
     peer = commandline.find_peer("beagle")
     reference, truth, positions, typed = draw(options)
+    if options.founders:
+        bench_founders(reference, positions, typed, options)
+        return
     share, untyped = frequency(reference), np.ones(len(positions), bool)
     untyped[typed] = False
     print(

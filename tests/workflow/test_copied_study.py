@@ -16,6 +16,7 @@ from support.study import FAST, Cohort, write_sheets, write_study
 from popdesic.__main__ import main
 from popdesic.core.files import read_json
 from popdesic.io.bed import open_bed, read_fam
+from popdesic.io.frozen_haplotypes import open_haplotypes, require_intact
 from popdesic.io.genotypes import MISSING, unpack_bed
 
 N_SITES, N_REFERENCE = 1_200, 30
@@ -151,6 +152,43 @@ def test_a_newcomer_changes_no_byte_and_a_new_reference_all(study):
     plan = planned(snakemake(folder, "impute", "-n"))
     assert plan["freeze_reference"] == 1 and plan["impute_by_copying"] == 3
     os.utime(reference, ns=(date, date))
+
+
+def test_founders_are_the_reference_where_there_is_none(tmp_path):
+    """Phased once; a newcomer is imputed from them and changes no byte."""
+    sites = make_sites(1_100)
+    rows = [(r.chrom, int(r.pos), f"s{k}", r.ref, r.alt) for k, r in enumerate(sites.itertuples())]
+    cohorts, truths = [], {}
+    for seed, (name, size) in enumerate({"north": 60, "south": 42, "west": 4}.items()):
+        haplotypes = make_haplotypes(len(sites), 2 * size, seed)
+        truth = (haplotypes[:, ::2] + haplotypes[:, 1::2]).astype(np.int8)
+        shown = truth.copy()
+        shown[np.random.default_rng(seed).random(truth.shape) < 0.03] = MISSING
+        names = [f"{name[0].upper()}{k:02d}" for k in range(size)]
+        cohorts.append(Cohort(name, names, rows, shown, founder=name != "west"))
+        truths[name] = truth
+    config = CONFIG | {"impute": {"method": "copying", "stages": ["pca"]}}
+    write_study(tmp_path, cohorts, config)
+    write_sheets(tmp_path, cohorts[:2], config)
+    ran = finished(snakemake(tmp_path, "impute"))
+    assert ran["freeze_reference"] == 1 and ran["impute_by_copying"] == 2
+    before = snapshot(tmp_path)
+    write_sheets(tmp_path, cohorts, config)
+    ran = finished(snakemake(tmp_path, "impute"))
+    assert ran["impute_by_copying"] == 1 and "freeze_reference" not in ran
+    after = snapshot(tmp_path)
+    kept = [name for name in before if name.startswith(("cohorts/", "impute/", "panel/"))]
+    assert len(kept) > 15 and {n: before[n] for n in kept} == {n: after[n] for n in kept}
+    frozen = open_haplotypes(tmp_path / "results/impute/reference.npz")
+    require_intact(frozen)
+    assert frozen.samples == [name for one in cohorts[:2] for name in one.samples]
+    for cohort, truth in truths.items():
+        table = pd.read_csv(tmp_path / "results/panel/sites.tsv", sep="\t", comment="#")
+        panel = table.id.str[1:].astype(int).to_numpy()
+        every = np.load(tmp_path / f"results/impute/{cohort}/copied.npy")
+        found = unpack_bed(every, truth.shape[1])
+        called = cohorts[[*truths].index(cohort)].genotypes[panel] != MISSING
+        assert (found == truth[panel])[~called].mean() > 0.9, cohort
 
 
 def test_a_frozen_reference_gives_the_same_bytes(study, tmp_path):

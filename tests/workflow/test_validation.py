@@ -328,9 +328,9 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
         both(beagle(reference="r.npz"), put("PK", "r.npz")),
         ["r.npz (impute.reference) is frozen", "Beagle cannot read it"],
     ),
-    "nothing to copy from": (
+    "too few founders to copy from": (
         config(impute={"method": "copying"}),
-        ["impute.method is 'copying'", "impute.reference is empty"],
+        ["impute uses 'copying' without impute.reference", "fewer than 100"],
     ),
     "no reference to copy from": (
         config(impute={"method": "copying", "reference": "r.{contig}.vcf"}),

@@ -28,9 +28,12 @@ BEAGLE_FILES = {"reference": IMPUTE["reference"], "map": map_file(CONFIG["geneti
 if BEAGLE:
     # Without the command, jobs continue with the mode; they rerun once it is installed.
     BEAGLE_SETTINGS["found"] = find_beagle() is not None
-#: Files of the reference that is copied from; a frozen one is read as it is.
+#: Files of the reference that is copied from; a frozen one is read as it is. Without one it is the
+#: founders.
+COPIES = uses_method(IMPUTE, "copying")
 REFERENCE_FILES = copied_files(IMPUTE)
-FREEZES = bool(REFERENCE_FILES) and not REFERENCE_FILES[0].endswith(FROZEN_END)
+COPIED_FOUNDERS = STUDY.founders if COPIES and not REFERENCE_FILES else []
+FREEZES = COPIES and not (REFERENCE_FILES and REFERENCE_FILES[0].endswith(FROZEN_END))
 FROZEN = ["results/impute/reference.npz"] if FREEZES else REFERENCE_FILES
 #: Accuracy of the imputation, which summarize_quality writes; of the mode alone it measures it, too.
 EVALUATION = ["results/impute/evaluation.tsv"] if IMPUTE["evaluate"] else []
@@ -167,6 +170,9 @@ for task, (files, mb, cost, message) in BEAGLE_TASKS.items():
 rule freeze_reference:
     input:
         files_within(REFERENCE_FILES),
+        raws=expand("results/cohorts/{cohort}/raw.json", cohort=COPIED_FOUNDERS),
+        tables=expand("results/qc/{cohort}.samples.tsv", cohort=COPIED_FOUNDERS),
+        panel=["results/panel/sites.tsv"] if COPIED_FOUNDERS else [],
         map=MAP_FILES,
     output:
         "results/impute/reference.npz",
@@ -177,19 +183,22 @@ rule freeze_reference:
     priority: FIRST
     conda:
         "../../envs/popdesic.yaml"
-    threads: 4
+    threads: 8 if COPIED_FOUNDERS else 4
     resources:
-        # Haplotypes are written as they are read; sites are held as text.
-        mem_mb=memory(2000, mb=1),
-        runtime=minutes(5, mb=1 / 20),
+        mem_mb=freezing_memory,
+        runtime=freezing_minutes,
     params:
         reference=IMPUTE["reference"],
+        seed=CONFIG["seed"] if COPIED_FOUNDERS else None,
+        absent=[cohort_absent(STUDY, cohort) for cohort in COPIED_FOUNDERS],
         map=map_file(CONFIG["genetic_map"]),
         map_files=map_key,
         key=reference_key,
         code=code_of("freeze_reference"),
     message:
         "Freeze the phased reference {params.reference}"
+        if REFERENCE_FILES
+        else "Phase the founders as the reference that is copied from"
     script:
         "../scripts/cohort/freeze_reference.py"
 
@@ -214,10 +223,8 @@ rule impute_by_copying:
         "../../envs/popdesic.yaml"
     threads: 8
     resources:
-        # Genotypes of a contig as bytes, some copies; 128 MB of states on each thread.
-        mem_mb=memory(2000, mb=40, files="raw", decoded=True),
-        # 4 000 haplotypes and 8 cores: a second for 3 million genotypes, phased.
-        runtime=minutes(5, mb=1.5, files="raw", decoded=True),
+        mem_mb=copying_memory,
+        runtime=copying_minutes,
     params:
         seed=CONFIG["seed"],
         absent=absent_sites,

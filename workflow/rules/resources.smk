@@ -3,13 +3,16 @@
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
 # gives   MANY, SOME, WIDE, PER_COHORT, BESIDE_GPU, ingest_memory(), map_memory(), map_minutes(),
 #         pca_memory(), pca_minutes(), planes_memory(), null_memory(), null_minutes(),
-#         counting_gpus(), closing_gpus(), settle_place()
+#         counting_gpus(), closing_gpus(), freezing_memory(), freezing_minutes(),
+#         copying_memory(), copying_minutes(), settle_place()
 
 import os
 
 from popdesic.engine.needs import closing_devices
 from popdesic.core.places import SHARES_DEVICES
 from popdesic.core.limits import ONE_JOB_SAMPLES
+from popdesic.copying.copying_plan import MOST_FOUNDERS
+from popdesic.io.frozen_haplotypes import count_haplotypes
 
 
 def _cores():
@@ -100,6 +103,44 @@ def set_minutes(wildcards, input, attempt):
     """Of tests of sets, and again in cohorts: at most so many as its file has rows of 20 bytes."""
     rows = 1e6 * input_mb([input.sets]) / 20 * (2 if SETS_BY_COHORT else 1)
     return limit_minutes(5 + rows * (0.05 + 1e-5 * n_samples(*COHORTS)) / 60, attempt)
+
+
+def _decoded_mb(raws):
+    """Megabytes of the cohorts' genotypes."""
+    return input_mb([str(Path(raw).with_suffix(".bed")) for raw in raws])
+
+
+def _copied_haplotypes(frozen=None):
+    """Haplotypes that are copied from: those of the founders, or of a frozen file."""
+    if COPIED_FOUNDERS:
+        return 2 * min(n_samples(*COPIED_FOUNDERS), MOST_FOUNDERS)
+    return count_haplotypes(Path(frozen))
+
+
+def freezing_memory(wildcards, input, attempt):
+    """`mem_mb` of a reference, whose haplotypes are written as they are read, or of founders."""
+    mb = 30 * _decoded_mb(input.raws) if COPIED_FOUNDERS else input_mb(input)
+    return limit_mb(2000 + mb, attempt)
+
+
+def freezing_minutes(wildcards, input, attempt):
+    """`runtime`. Founders, 8 cores: 36 sweeps, 0.2 CPU-seconds for a million cells."""
+    if not COPIED_FOUNDERS:
+        return limit_minutes(5 + input_mb(input) / 20, attempt)
+    cells = 4 * _decoded_mb(input.raws) * _copied_haplotypes()  # in millions
+    return limit_minutes(5 + 0.2 * cells / 8 / 60, attempt)
+
+
+def copying_memory(wildcards, input, attempt):
+    """`mem_mb`: genotypes of a contig as bytes, some copies; states of a window on each thread."""
+    mb, n = _decoded_mb([input.raw]), _copied_haplotypes(input.reference[0])
+    return limit_mb(1800 + 40 * mb + 0.06 * n, attempt)
+
+
+def copying_minutes(wildcards, input, attempt):
+    """`runtime`. 4 000 haplotypes, 8 cores: a second for 3 million genotypes, phased."""
+    mb, n = _decoded_mb([input.raw]), _copied_haplotypes(input.reference[0])
+    return limit_minutes(5 + 1.5 * mb * (0.1 + 0.9 * n / 4000), attempt)
 
 
 def counting_gpus(wildcards, input):

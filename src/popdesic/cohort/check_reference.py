@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..copying.copying_plan import MOST_HAPLOTYPES
+from ..copying.copying_plan import LEAST_FOUNDERS, MOST_HAPLOTYPES
 from ..core.errors import UserError
 from ..io.batches import SiteBatch
 from ..io.formats import is_zarr
@@ -31,6 +31,16 @@ MIN_SHARE = 0.05
 FIRST_SITES = 20_000
 #: Fewer sites of a cohort between the first and last of these tell nothing of their share.
 LEAST_SITES = 50
+
+
+def require_founders(n: int) -> None:
+    """Raise a UserError where founders are too few to be copied from."""
+    if n < LEAST_FOUNDERS:
+        raise UserError(
+            f"impute uses 'copying' without impute.reference, so that the founders are copied "
+            f"from, but there are only {n} of them, fewer than {LEAST_FOUNDERS}; set "
+            "impute.reference to a phased VCF, or use 'mode' or 'beagle'."
+        )
 
 
 def first_sites(files: list[str], folder: Path) -> pd.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..core.errors import UserError
-from .impute import uses_method
 
 #: Name of a stage in `impute.stages` -> what rests on it, as a sentence calls it. Distances, too,
 #: are in that list, but they count imputed genotypes of any quality.
@@ -52,22 +51,14 @@ def imputed_cohorts(config: dict, cohorts: list[str], founders: list[str]) -> li
 
 
 def check_genotypes(config: dict, source: str) -> None:
-    """Raise a `UserError` if a stage reads imputed genotypes that the study does not impute, or if
-    nothing is there to copy from."""
+    """Raise a `UserError` if a stage reads imputed genotypes that the study does not impute."""
     asking, method = config["impute"]["stages"], config["impute"]["method"]
-    if uses_method(config["impute"], "copying") and not config["impute"]["reference"]:
-        key = "method is" if method == "copying" else "evaluate has"
-        raise UserError(
-            f"{source}: impute.{key} 'copying', which copies from the haplotypes of a phased "
-            "reference, but impute.reference is empty; set it to a phased VCF, or use 'beagle', "
-            "which can impute a cohort from itself."
-        )
     refused = [stage for stage in asking if stage != "distance" or method == "none"]
     if refused and method not in ("beagle", "copying"):
         why = "imputes nothing" if method == "none" else "only repeats the most frequent genotype"
         raise UserError(
             f"{source}: impute.stages has '{refused[0]}', but impute.method is '{method}', which "
-            f"{why}; set impute.method to 'beagle', or to 'copying' with a reference, or remove "
+            f"{why}; set impute.method to 'beagle', or to 'copying', or remove "
             f"'{refused[0]}'."
         )
     if "ld" in asking and config["compare"]["ld"]["phase"] == "phased":

@@ -11,6 +11,7 @@ import logging
 import tempfile
 import zipfile
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -89,28 +90,47 @@ def freeze_haplotypes(
     for one in files[1:]:
         require_same(one, files[0], samples)
     require_few(reference, len(samples), MOST_HAPLOTYPES)
-    scale = _Map(genetic_map, reference)
     counts: Counter = Counter()
+    batches = ((one, sites) for one in files for sites in stream_phased(one, counts, threads))
+    scale = MapScale(genetic_map, reference)
+    found = write_haplotypes(out, samples, batches, scale, threads)
+    counts["same_site"] = found.pop("same_site")
+    counts["snps"] -= counts["same_site"]
+    return found | {kind: counts[kind] for kind in sorted(counts) if counts[kind]}
+
+
+def write_haplotypes(
+    out: Path,
+    samples: list[str],
+    batches: Iterable[tuple[Path, PhasedSites]],
+    scale: MapScale,
+    threads: int,
+) -> dict[str, int]:
+    """Write sites in order, each with the file that messages name, as a frozen reference.
+
+    Returns
+    -------
+    dict
+        Numbers of samples, haplotypes (most of a part), parts, and of repeated sites.
+
+    Raises
+    ------
+    UserError
+        As `freeze_haplotypes`, of the sites.
+    """
     with atomic_path(out) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         panel = _Writer(archive, samples, scale, out.parent, threads)
-        for panel.reference in files:
-            for batch in stream_phased(panel.reference, counts, threads):
-                panel.add(batch)
+        for panel.reference, sites in batches:
+            panel.add(sites)
         panel.end_part()
         if not panel.parts:
             raise UserError(
-                f"{reference} has no biallelic SNP; a reference for copying needs them."
+                f"{scale.reference} has no biallelic SNP; a reference for copying needs them."
             )
         panel.finish()
-    counts["same_site"] = panel.repeated
-    counts["snps"] -= panel.repeated
     most = max(part["haplotypes"] for part in panel.parts)
-    return {
-        "samples": len(samples),
-        "haplotypes": most,
-        "parts": len(panel.parts),
-        **{kind: counts[kind] for kind in sorted(counts) if counts[kind]},
-    }
+    sizes = {"samples": len(samples), "haplotypes": most, "parts": len(panel.parts)}
+    return sizes | {"same_site": panel.repeated}
 
 
 def reference_files(reference: Path) -> list[Path]:
@@ -122,7 +142,7 @@ def reference_files(reference: Path) -> list[Path]:
     return [Path(one) for one in expand_sources(str(reference))]
 
 
-class _Map:
+class MapScale:
     """A genetic map, parsed once."""
 
     def __init__(self, pattern: str, reference: Path) -> None:
@@ -148,14 +168,14 @@ class _Map:
         except UnmappedContigError:
             raise UserError(
                 f"{self.shown}: contig '{contig}' of {self.reference} is not in the genetic map; "
-                "add it to the map, or give a reference without it."
+                "add it to the map, or leave the contig out."
             ) from None
 
 
 class _Writer:
     """Writes parts one after the other; rows of bits wait in a temporary file until one ends."""
 
-    def __init__(self, archive, samples: list[str], scale: _Map, folder, threads: int) -> None:
+    def __init__(self, archive, samples: list[str], scale: MapScale, folder, threads: int) -> None:
         self.threads = threads
         self.reference = Path()  # the file that is read
         self.archive, self.samples, self.scale = archive, samples, scale

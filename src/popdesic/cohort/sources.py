@@ -98,7 +98,7 @@ def copied_files(impute: dict, folder: Path = Path()) -> list[str]:
     UserError
         No file is there.
     """
-    if not uses_method(impute, "copying"):
+    if not (uses_method(impute, "copying") and impute["reference"]):
         return []
     try:
         return expand_sources(impute["reference"], folder)

@@ -15,6 +15,9 @@ UNITS = 1 << 22
 CHECKPOINT = 64
 #: More haplotypes than these need a choice of states (a unit would be too coarse).
 MOST_HAPLOTYPES = 65_536
+#: Samples that are phased from each other to be a reference: fewer are too few (--founders of
+#: tests/bench/bench_copying.py), of more some are chosen.
+LEAST_FOUNDERS, MOST_FOUNDERS = 100, 2_000
 #: A window has these centimorgans, and this many more on either side that only lead up to it.
 WINDOW_CM, MARGIN_CM = 40.0, 4.0
 #: Shortest distance of two sites: every haplotype keeps a chance, so that no sum becomes 0.

@@ -62,14 +62,15 @@ def phase_alleles(
         counted = panel.counted(masked)
         n_states = panel.n_haplotypes - len(masked)
         if len(hets) > 1:
+            alleles = unphased_alleles(own_calls)
             phase_loop(
                 *(rows, called, sites[called], own_calls),
                 recombination(cm[called], ne, n_states),
-                *(counted, n_states, np.float32(mismatch / (1 - mismatch)), lots[target]),
-                *(block_length(len(called), 32 * counted.size), drawn),
+                *(counted, n_states, np.float32(mismatch / (1 - mismatch)), (lots[target], 0, 0)),
+                *(block_length(len(called), 32 * counted.size), alleles, drawn),
             )
         core = (sites[hets] >= window.first) & (sites[hets] < window.last)
-        return hets[core], _crossed(drawn)[core]
+        return hets[core], _crossed(drawn[1 + BURN_IN :])[core]
 
     found = run_tasks(sweep, tasks, threads or usable_cpus())
     alleles = np.repeat((genotypes // 2)[:, None], 2, axis=1).astype(np.int8)
@@ -82,8 +83,13 @@ def phase_alleles(
     return alleles
 
 
-def _crossed(drawn: np.ndarray) -> np.ndarray:
+def unphased_alleles(genotypes: np.ndarray) -> np.ndarray:
+    """Alleles (2, n_sites) with which `phasing_cpu.phase_loop` starts: -1 where heterozygous."""
+    alleles = np.where(genotypes == 1, np.int8(-1), genotypes // 2).astype(np.int8)
+    return np.stack([alleles, alleles])
+
+
+def _crossed(votes: np.ndarray) -> np.ndarray:
     """Whether ALT is on the other haplotype than at the heterozygous site before, by vote."""
-    votes = drawn[1 + BURN_IN :]
     changed = np.diff(votes, axis=1, prepend=votes[:, :1]) != 0
-    return 2 * changed.sum(axis=0) > VOTING
+    return 2 * changed.sum(axis=0) > len(votes)

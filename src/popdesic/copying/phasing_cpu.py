@@ -9,6 +9,9 @@ pass of both haplotypes.
 The start: heterozygous sites are unknown to the backward pass, and only which head has ALT is
 drawn.
 
+A missing genotype emits nothing. Both of its alleles are drawn from the head and the tail of their
+haplotype, for those who copy from this sample.
+
 States and sums are those of `copying_cpu`. Sums of products of a forward and a backward state
 count whole units of 2^-22 of the largest power of two below, apart for haplotypes with ALT and
 with REF, so that they are the same in any order.
@@ -36,6 +39,10 @@ _LOW_WORD = np.uint64(0xFFFFFFFF)
 _FACTORS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _WEYL = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))
 _HALF = np.uint64(32)
+#: What is drawn with a random number: a way on, or an allele of the first or second haplotype.
+_WAY, _ALLELES = 0, (1, 2)
+#: Kinds of sites: both haplotypes have the same allele, heterozygous, missing.
+_HET, _MISSING = 1, 2
 
 
 @numba.njit(nogil=True)
@@ -123,28 +130,37 @@ def _draw(heads, tails, row, counted, loss, start, u):
 
 
 @numba.njit(nogil=True)
+def _draw_allele(head, tail, row, counted, loss, u):
+    """The allele of a haplotype where the genotype is missing."""
+    a, b = _shared_mass(head, tail, row, counted)
+    loss = np.float64(loss)
+    alt, ref = a + loss * b, b + loss * a
+    return 1 if u * (alt + ref) < alt else 0
+
+
+@numba.njit(nogil=True)
 def _back_through(bounds, state, change, calls, model, kept):
-    """The backward pass through a block; states in front of heterozygous sites go to `kept`.
+    """The backward pass through a block; states in front of what is drawn go to `kept`.
 
     `change`: stay and jump in front of the block's last site. Returns those in front of the site
     before the block. An allele of -1 is not known.
     """
-    rows, sites, alleles, hets = calls
+    rows, sites, alleles, kinds = calls
     rho, counted, n_states, loss = model
     low, high = bounds
     stay, jump = change
     place = 0
     for m in range(low, high):
-        place += hets[m]
+        place += kinds[m] > 0
     for m in range(high - 1, low - 1, -1):
-        if hets[m]:
+        if kinds[m]:
             _move(state, stay, jump)
             stay, jump = np.float32(1), np.float32(0)
             if kept.shape[0]:
                 place -= 1
                 kept[place] = state
         mass = float(UNITS)
-        if alleles[m] >= 0:
+        if alleles[m] >= 0 and kinds[m] != _MISSING:
             row, flip = rows[sites[m]], allele_flip(alleles[m])
             matched = step_states(state, row, flip, counted, stay, jump, loss)
             mass = mass_of_states(state, row, flip, counted, loss, matched)
@@ -154,14 +170,14 @@ def _back_through(bounds, state, change, calls, model, kept):
 
 @numba.njit(nogil=True)
 def _forward_through(bounds, states, masses, calls, model, kept, draws):
-    """The forward pass of both haplotypes through a block, with draws at heterozygous sites.
+    """The forward pass of both haplotypes through a block, with draws.
 
     Returns whether the tails are crossed behind it, as `draws` says of the site before it.
     """
-    rows, sites, alleles, hets = calls
+    rows, sites, alleles, kinds = calls
     rho, counted, n_states, loss = model
     low, high = bounds
-    lot, numbers, iteration, crossed = draws
+    lot, numbers, iteration, chain, start, crossed = draws
     place = 0
     for m in range(low, high):
         row = rows[sites[m]]
@@ -169,17 +185,23 @@ def _forward_through(bounds, states, masses, calls, model, kept, draws):
             next_transition(rho[m], masses[0], n_states),
             next_transition(rho[m], masses[1], n_states),
         )
-        if hets[m]:
+        if kinds[m]:
             for h in range(2):
                 _move(states[h], changes[h][0], changes[h][1])
             changes = ((np.float32(1), np.float32(0)), (np.float32(1), np.float32(0)))
             tails = (kept[crossed, place], kept[1 - crossed, place])
-            u = _uniform(lot, numbers[m], iteration, 0, 0)
-            way = _draw((states[0], states[1]), tails, row, counted, loss, iteration == 0, u)
+            place += 1
+            if kinds[m] == _MISSING:
+                for h in range(2):
+                    u = _uniform(lot, numbers[m], iteration, chain, _ALLELES[h])
+                    alleles[h, m] = _draw_allele(states[h], tails[h], row, counted, loss, u)
+                masses[:] = UNITS
+                continue
+            u = _uniform(lot, numbers[m], iteration, chain, _WAY)
+            way = _draw((states[0], states[1]), tails, row, counted, loss, start, u)
             crossed ^= way >> 1
             alleles[0, m] = 1 - (way & 1)
             alleles[1, m] = way & 1
-            place += 1
         for h in range(2):
             flip = allele_flip(alleles[h, m])
             matched = step_states(states[h], row, flip, counted, changes[h][0], changes[h][1], loss)
@@ -188,8 +210,10 @@ def _forward_through(bounds, states, masses, calls, model, kept, draws):
 
 
 @numba.njit(nogil=True, cache=True)
-def phase_loop(rows, sites, numbers, genotypes, rho, counted, n_states, loss, lot, block, drawn):
-    """Draw the phase of one sample by a start and sweeps.
+def phase_loop(
+    rows, sites, numbers, genotypes, rho, counted, n_states, loss, draws, block, alleles, drawn
+):
+    """Draw the phase of one sample by sweeps, of which the first can be a start.
 
     Parameters
     ----------
@@ -198,7 +222,7 @@ def phase_loop(rows, sites, numbers, genotypes, rho, counted, n_states, loss, lo
     sites, numbers : int64 (n_called)
         Rows of the called sites, and the numbers of the sites in the panel, for random numbers.
     genotypes : int8 (n_called)
-        Number of ALT alleles, 0 to 2.
+        Number of ALT alleles, 0 to 2; -1: missing, and both alleles are drawn.
     rho : float64 (n_called)
         Probability of a new haplotype in front of each site, 1 for the first.
     counted : uint32 (n_words)
@@ -207,34 +231,38 @@ def phase_loop(rows, sites, numbers, genotypes, rho, counted, n_states, loss, lo
         Number of those.
     loss : float32
         Emission of a mismatch beside that of a match.
-    lot : uint64
-        Key of the sample's random numbers.
+    draws : (uint64, int64, int64)
+        Key of the sample's random numbers, and the numbers of the chain and of the first sweep.
     block : int
         Sites of a block (`phasing_plan.block_length`).
+    alleles : int8 (2, n_called)
+        Those of both haplotypes before the first sweep, -1 at heterozygous sites for a start; then
+        those after the last.
     drawn : int8 (n_iterations, n_het)
-        Filled: the allele of the first haplotype at heterozygous sites; the start comes first.
+        Filled: the allele of the first haplotype at heterozygous sites after each sweep.
     """
+    lot, chain, first = draws
     n_called, padded = sites.size, 32 * counted.size
     n_blocks = (n_called + block - 1) // block
-    hets = genotypes == 1
+    kinds = np.zeros(n_called, np.int8)
+    for m in range(n_called):
+        kinds[m] = _MISSING if genotypes[m] < 0 else (_HET if genotypes[m] == 1 else 0)
     most = 0
     for b in range(n_blocks):
-        most = max(most, hets[b * block : (b + 1) * block].sum())
+        most = max(most, (kinds[b * block : (b + 1) * block] > 0).sum())
     kept = np.empty((2, most, padded), np.float32)
     nothing = np.empty((0, padded), np.float32)
     ends = np.zeros((n_blocks, 2, padded), np.float32)
     changes = np.empty((n_blocks, 2, 2), np.float32)
-    alleles = np.empty((2, n_called), np.int8)
-    alleles[:] = genotypes // 2
-    for m in range(n_called):
-        if hets[m]:
-            alleles[:, m] = -1
     model = (rho, counted, n_states, loss)
     states, masses = np.empty((2, padded), np.float32), np.empty(2)
     for iteration in range(drawn.shape[0]):
         tails = alleles.copy()
+        start = False
+        for m in range(n_called):
+            start |= kinds[m] == _HET and alleles[0, m] < 0
         for h in range(2):
-            calls = (rows, sites, tails[h], hets)
+            calls = (rows, sites, tails[h], kinds)
             states[h] = 0
             change = next_transition(1.0, 1.0, n_states)
             for b in range(n_blocks - 1, -1, -1):
@@ -249,14 +277,14 @@ def phase_loop(rows, sites, numbers, genotypes, rho, counted, n_states, loss, lo
         for b in range(n_blocks):
             bounds = (b * block, min((b + 1) * block, n_called))
             for h in range(2):
-                calls = (rows, sites, tails[h], hets)
+                calls = (rows, sites, tails[h], kinds)
                 change = (changes[b, h, 0], changes[b, h, 1])
                 _back_through(bounds, ends[b, h], change, calls, model, kept[h])
-            both = (rows, sites, alleles, hets)
-            draws = (lot, numbers, iteration, crossed)
-            crossed = _forward_through(bounds, states, masses, both, model, kept, draws)
+            both = (rows, sites, alleles, kinds)
+            given = (lot, numbers, first + iteration, chain, start, crossed)
+            crossed = _forward_through(bounds, states, masses, both, model, kept, given)
         place = 0
         for m in range(n_called):
-            if hets[m]:
+            if kinds[m] == _HET:
                 drawn[iteration, place] = alleles[0, m]
                 place += 1

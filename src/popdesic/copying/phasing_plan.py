@@ -5,6 +5,11 @@ from __future__ import annotations
 #: Sweeps after the start that are not counted, and those that vote: an odd number, so that a vote
 #: is never a draw.
 BURN_IN, VOTING = 3, 9
+#: Samples that are phased from each other: iterations, of which the first ones start afresh and
+#: the first ones do not vote; chains of iterations.
+TOGETHER, AFRESH, BURNT_TOGETHER, CHAINS = 18, 11, 7, 2
+#: Effective size and mismatch until they are fitted.
+FIRST_MODEL = (1e5, 1e-3)
 #: Bytes of backward states that a sample may have in memory; beyond, a window is cut in blocks
 #: of sites, and those of a block are computed twice. No result depends on it.
 STATE_BYTES = 64 << 20

@@ -108,6 +108,14 @@ def open_haplotypes(path: Path) -> HaplotypePanel:
     return HaplotypePanel(path, about["digest"], samples, parts)
 
 
+def count_haplotypes(path: Path, usual: int = 4_000) -> int:
+    """Haplotypes of a frozen reference, two for each sample; `usual` if it is not there yet."""
+    try:
+        return 2 * len(open_haplotypes(path).samples)
+    except UserError:
+        return usual
+
+
 def require_intact(panel: HaplotypePanel) -> None:
     """Raise a UserError unless a frozen reference holds what its digest says; reads all of it."""
     found = hashlib.blake2b("\n".join(panel.samples).encode(), digest_size=16)

@@ -271,9 +271,10 @@ def _genotypes(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
         text += f" Missing genotypes were imputed with Beagle 5 {cite('beagle')}."
     if impute["method"] == "copying":
         about = read_json(outcome.folder / f"impute/{outcome.cohorts[0]}/copied.json")["reference"]
+        whose = "a phased reference" if impute["reference"] else "the founders, which were phased"
         text += (
             " Samples were phased and missing genotypes imputed by copying from the "
-            f"{number(about['haplotypes'])} haplotypes of a phased reference {cite('copying')}."
+            f"{number(about['haplotypes'])} haplotypes of {whose} {cite('copying')}."
         )
     if missing_rule(configuration) == "pairwise":
         text += " Each pair of samples was compared at its jointly called sites."

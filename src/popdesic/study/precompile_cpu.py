@@ -253,7 +253,7 @@ def copies_of_haplotypes() -> None:
     painted = f"{passed}, float64[::1], {whole}, float64[:, ::1], float64[::1]"
     _compile(painting_cpu.paint_loop, f"({painted})")
     _compile(painting_cpu.label_loop, f"({passed}, {whole}, float32[:, ::1])")
-    draws = f"{chances}, uint64, int64, int8[:, ::1]"
+    draws = f"{chances}, Tuple((uint64, int64, int64)), int64, int8[:, ::1], int8[:, ::1]"
     _compile(phasing_cpu.phase_loop, f"({words}, {whole}, {whole}, int8[::1], {draws})")
 
 

@@ -210,6 +210,10 @@ def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
             first[cohort] if cohort in first else join_records(sources[cohort], of_cohort(cohort))
         )
         _check_copied(config, study, folder, files, cohort, found)
+    elif uses_method(config["impute"], "copying"):
+        from ..cohort.check_reference import require_founders
+
+        require_founders(sum(study.counts[unit] for unit in study.founders))
     return remarks
 
 

@@ -66,7 +66,8 @@ def test_sweeps_draw_by_likelihoods_of_whole_haplotypes(n, n_sites, block):
         numbers = sites + 100
         phasing_cpu.phase_loop(
             *(packed.rows, sites, numbers, genotypes, recombination(cm, MODEL["ne"], n)),
-            *(packed.counted(none), n, np.float32(1e-3 / (1 - 1e-3)), lot, block, drawn),
+            *(packed.counted(none), n, np.float32(1e-3 / (1 - 1e-3)), (lot, 0, 0)),
+            *(block, phasing.unphased_alleles(genotypes), drawn),
         )
         before = None
         for iteration, row in enumerate(drawn):
@@ -207,4 +208,4 @@ def test_a_vote_is_by_relation_of_consecutive_sites():
     drawn[: 1 + phasing_plan.BURN_IN] = [0, 1, 0]  # not counted
     drawn[-5:] = [1, 1, 0]
     drawn[-9:-5] = [0, 1, 1]
-    assert phasing._crossed(drawn).tolist() == [False, False, True]
+    assert phasing._crossed(drawn[1 + phasing_plan.BURN_IN :]).tolist() == [False, False, True]

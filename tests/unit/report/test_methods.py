@@ -121,8 +121,9 @@ def test_what_did_not_run_is_not_cited(tmp_path, key, names, blocks):
 def test_copying_names_its_reference(tmp_path):
     about = {"reference": {"haplotypes": 5008}}
     write_json(tmp_path / "results/impute/old/copied.json", about)
-    found = methods(tmp_path, impute={"method": "copying"})
-    assert "by copying from the 5\u202f008 haplotypes of a phased reference" in found.text()
+    for reference, whose in (("r.vcf", "a phased reference"), ("", "the founders, which were")):
+        found = methods(tmp_path, impute={"method": "copying", "reference": reference})
+        assert f"by copying from the 5\u202f008 haplotypes of {whose}" in found.text()
     assert REFERENCES["copying"] in found.references
     assert REFERENCES["copying"] not in methods(tmp_path / "none").references
 

@@ -67,9 +67,9 @@ def imputation_section(
     -------
     dict
         ``genotypes``: a sentence, or None if all results rest on called genotypes; ``filled``:
-        counts by cohort; ``copied``: what `copied_reference` says; ``accuracy``: None, or ``rows``,
-        per cohort and method, for all sites, for common sites and by MAF, and ``figures``, list of
-        FigureText.
+        counts by cohort; ``copied``: what `copied_reference` says; ``founders``: whether the
+        founders were copied; ``accuracy``: None, or ``rows``, per cohort and method, for all sites,
+        for common sites and by MAF, and ``figures``, list of FigureText.
     """
     filled = filled_counts(outcome, config)
     accuracy = measured_accuracy(outcome.folder, figures)
@@ -80,6 +80,7 @@ def imputation_section(
         "min_r2": config["impute"]["min_r2"],
         "filled": filled,
         "copied": copied_reference(outcome, config["impute"]),
+        "founders": not config["impute"]["reference"],
         "accuracy": accuracy,
     }
 
