@@ -101,7 +101,9 @@ def measure(
     """
     grid = GRIDS[name]
     print(f"{grid.paper}: sizes; whole scans, or reckoned from a share and a quarter of it\n")
-    print(f"| order | frequencies | sites | samples | scanned | T | of {unit} |")
+    print(
+        f"| order | frequencies | sites | samples | scanned | T combinations x samples/s | of {unit} |"
+    )
     print("|---|---|---|---|---|---|---|")
     for case in sizes(grid):
         data, spans = load(case), parts(case, seconds)
@@ -117,10 +119,11 @@ def measure(
         tests = [shares.count(case.n_sites, case.order, some) for some in spans]
         whole = math.comb(case.n_sites, case.order)
         rate, n = whole / whole_seconds(times, tests, whole), case.controls + case.cases
+        rate_t = rate * n / 1e12
         mix = "/".join(f"{100 * share:.0f}" for share in case.frequencies)
         print(
             f"| {case.order} | {mix} | {case.n_sites} | {n} | {tests[-1] / whole:.1%} | "
-            f"{rate * n / 1e12:.0f} | {rate * depth / limit:.0%} |",
+            f"{rate_t:.{0 if rate_t >= 100 else 2}f} | {rate * depth / limit:.1%} |",
             flush=True,
         )
         del data
