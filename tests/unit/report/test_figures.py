@@ -26,6 +26,7 @@ from popdesic.report import figures as figures_module
 from popdesic.report.figures import draw_figures, plan_figures
 from popdesic.report.figures.compare import draw_comparisons, draw_decay
 from popdesic.report.figures.labels import name_groups
+from popdesic.report.figures.loadings import draw_loadings
 from popdesic.report.figures.maps import draw_components
 from popdesic.report.figures.structure import summarize_pairs
 from popdesic.report.figures.style import (
@@ -241,6 +242,31 @@ def test_figures_are_the_same_bytes_twice(tmp_path):
     svg = (tmp_path / "first/pca.svg").read_text("utf-8")
     assert "dc:date" not in svg
     assert "population" in svg  # text stays text
+
+
+@pytest.mark.parametrize("n_contigs", [100, 101, 3_000])
+def test_loadings_of_scaffolds_share_bars(tmp_path, n_contigs, monkeypatch):
+    """Above 100 contigs; each site stays in one bar, so that shares add up to the whole."""
+    rng = np.random.default_rng(n_contigs)
+    lengths = rng.integers(2_000, 400_000, n_contigs)
+    rows = [
+        (f"scaffold_{k}", int(pos), *rng.normal(size=2))
+        for k, length in enumerate(lengths)
+        for pos in (length // 2, length)
+    ]
+    table = pd.DataFrame(rows, columns=["chrom", "pos", "PC1", "PC2"])
+    table.to_csv(tmp_path / "loadings.tsv", sep="\t", index=False)
+    with styled():
+        figure = draw_loadings(tmp_path / "loadings.tsv")
+        save_figure(figure, tmp_path / "loadings")
+        figure.set_dpi(100)
+        assert_readable(figure, monkeypatch)
+    bars, whole = len(figure.axes[0].patches[0].get_data().values), lengths.sum() / 5e6
+    assert bars == n_contigs if n_contigs == 100 else 0.7 * whole < bars < whole + 1
+    for axes in figure.axes:
+        shares = [patch.get_data().values for patch in axes.patches[:2]]
+        assert np.sum(shares) == pytest.approx(100)
+    assert ("share a bar" in figure.axes[-1].get_xlabel()) == (n_contigs > 100)
 
 
 def test_figures_of_founders_are_drawn_again_only_if_what_they_show_changes(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from ...population.blocks import MANY_CONTIGS, block_starts
 from .style import ACCENT, WIDTH, new_figure, shorten_label
 
 #: Base pairs of one bar; the windows in which regions are sought are as wide.
@@ -35,11 +36,9 @@ def draw_loadings(path: Path) -> Figure:
         dtype={"chrom": str},
         keep_default_na=False,
     )
-    # Sites are in genome order: each change of contig or window begins a bar.
-    window = table.pos.to_numpy(np.int64) // BAR
     chrom = table.chrom.to_numpy()
-    starts = np.r_[True, (chrom[1:] != chrom[:-1]) | (window[1:] != window[:-1])]
-    first = np.flatnonzero(starts)
+    scaffolds = table.chrom.nunique() > MANY_CONTIGS
+    first = block_starts(table, f"{BAR} bp")[:-1] if scaffolds else _windows(table)
     sites = np.diff(np.append(first, len(table))) / len(table)
     edges = np.arange(len(first) + 1) - 0.5
     contig = chrom[first]
@@ -62,5 +61,13 @@ def draw_loadings(path: Path) -> Figure:
             texts.append(shorten_label(str(contig[left]).removeprefix("chr"), 6))
     panels[-1].set_xticks(middles, texts)
     panels[-1].tick_params(axis="x", length=0)
-    panels[-1].set_xlabel("contig, in windows of 5 Mb")
+    short = "; short ones share a bar" if scaffolds else ""
+    panels[-1].set_xlabel(f"contig, in windows of 5 Mb{short}")
     return figure
+
+
+def _windows(table: pd.DataFrame) -> np.ndarray:
+    """First site of each bar: sites are in genome order, and a contig or a window begins one."""
+    window, chrom = table.pos.to_numpy(np.int64) // BAR, table.chrom.to_numpy()
+    begins = np.r_[True, (chrom[1:] != chrom[:-1]) | (window[1:] != window[:-1])]
+    return np.flatnonzero(begins)
