@@ -101,9 +101,8 @@ def measure(
     """
     grid = GRIDS[name]
     print(f"{grid.paper}: sizes; whole scans, or reckoned from a share and a quarter of it\n")
-    print(
-        f"| order | frequencies | sites | samples | scanned | T combinations x samples/s | of {unit} |"
-    )
+    columns = ("order", "frequencies", "sites", "samples", "scanned")
+    print(f"| {' | '.join(columns)} | T combinations x samples/s | of {unit} |")
     print("|---|---|---|---|---|---|---|")
     for case in sizes(grid):
         data, spans = load(case), parts(case, seconds)
