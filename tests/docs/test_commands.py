@@ -225,7 +225,7 @@ WAYS: dict[str, Way] = {
             *("axes.py", "quality.py", "peers.py"),
             *("missing_kinship.py", "call_rates.py", "labels_example.py"),
             *("mixture_search.py", "rerun.py", "profiles.py"),
-            *("scan_planes.py", "rare.py"),
+            *("scan_planes.py", "rare.py", "scaffolds.py"),
         )
     },
     f"{BENCH}maps.py --data ../shared/data": Way(
