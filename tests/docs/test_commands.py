@@ -244,6 +244,9 @@ WAYS: dict[str, Way] = {
             "hardware_gpu.py --grid",
         )
     },
+    f"{BENCH}epistasis.py --grid cuda-cores tensor-episdet epiclear --seconds 0.7": named(
+        "more than a minute of a GPU; tests/bench/test_scan_grids.py plans it"
+    ),
     # other programs and short names
     "plink2 --ref-from-fa": named("what a user does to a file of their own"),
     "bcftools +fixref": named("what a user does to a file of their own"),
