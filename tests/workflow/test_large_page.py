@@ -143,9 +143,9 @@ def test_webgl_and_pixels_draw_the_same_places(page, column):
 def test_a_selection_fades_the_others_and_is_listed_by_pages(page):
     before = colours(page, "GlPoints", "population")
     page.run("explorer.part('all').click()")
-    assert page.run("document.querySelectorAll('#explorer [data-part=rows] tbody tr').length") == 200
+    assert page.run("document.querySelectorAll('#explorer .rows tbody tr').length") == 200
     page.run("explorer.part('later').click()")
-    assert page.run("document.querySelectorAll('#explorer [data-part=rows] tbody tr').length") == N - 200
+    assert page.run("document.querySelectorAll('#explorer .rows tbody tr').length") == N - 200
     assert f"201 to {N} of {N}" in page.run("explorer.part('more').innerText")
     assert page.run("explorer.part('later').disabled") is True
     page.run("explorer.part('clear').click(), explorer.select([3])")

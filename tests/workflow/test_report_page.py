@@ -347,7 +347,7 @@ def test_a_lasso_selects_lists_and_downloads(page, study):
     text = page.run("document.querySelector('[data-part=count]').innerText")
     assert text.startswith(f"{len(names)} of 100 samples selected: ")
     listed = page.run(
-        "[...document.querySelectorAll('#explorer [data-part=rows] tbody tr')].map(r => r.cells[0].innerText)"
+        "[...document.querySelectorAll('#explorer .rows tbody tr')].map(r => r.cells[0].innerText)"
     )
     assert listed == names
     page.click_on("[data-part=save]")
