@@ -18,21 +18,21 @@ import numba
 import numpy as np
 from numba import types
 
+from ..engine import bitgemm_cpu, extract_cpu
 from ..engine.popcount_cpu import popcount
-from . import scan_kernels_cpu
-from .cells_cpu import count_states, fill_cells, sum_logs
-from .hits_cpu import KEPT, cell_cost, exact_cost, offer_quad, permitted_quad, too_near
-from .interaction_cpu import UNIT_BITS, fixed_cost, half_statistic, least_of
-from .margins_cpu import alternating_information, margins_of_quad, quad_excess
-from .scan_kernels_cpu import (
+from . import block_tables_cpu, cells_cpu, hits_cpu, interaction_cpu, margins_cpu
+from .block_tables_cpu import (
     BLOCK,
     Costs,
     block_states,
     compact_under,
     pair_cells,
-    source_text,
     triple_cells,
 )
+from .cells_cpu import count_states, fill_cells, sum_logs
+from .hits_cpu import KEPT, cell_cost, exact_cost, offer_quad, permitted_quad, too_near
+from .interaction_cpu import UNIT_BITS, fixed_cost, half_statistic, least_of
+from .margins_cpu import alternating_information, margins_of_quad, quad_excess
 
 
 @numba.njit(nogil=True)
@@ -263,7 +263,11 @@ def _stamped(stamp: str):
 @functools.cache
 def quad_kernels():
     """The compiled kernels: carriers of two genotypes, what pairs say with a third site, quads."""
-    text = source_text() + Path(scan_kernels_cpu.__file__).read_bytes()
+    sources = (
+        *(bitgemm_cpu, extract_cpu, block_tables_cpu, cells_cpu, hits_cpu),
+        *(interaction_cpu, margins_cpu),
+    )
+    text = b"".join(Path(module.__file__).read_bytes() for module in sources)
     signatures = (
         (_U3, _U1, _N, _U2, _N, _N, _T2),
         (_T4, _T4, _PLANES, _N, _N, _N, types.Tuple((_N, _T3, _I1)), _I1, _COSTS, _I1),

@@ -17,11 +17,12 @@ from contextlib import contextmanager
 import numpy as np
 
 from ..core.threads import run_tasks
+from .block_tables_cpu import Costs
 from .cells_cpu import cost_bound
 from .hits_cpu import Heaps, Kept, partner_rule, ranks_of_sites, read_only
 from .quad_kernels_cpu import quad_kernels
 from .scan_data import MOST_QUAD_SITES, Hits, ScanData, cell_cost
-from .scan_kernels_cpu import TILE, Costs, kernels, padded_width, whole_groups, word_major
+from .scan_kernels_cpu import TILE, kernels, padded_width, whole_groups, word_major
 from .scan_work import CHUNK, CHUNK_BYTES, require_complete
 
 #: Triples by interaction for each hit kept, up to which a scan of half the sites comes first: there
