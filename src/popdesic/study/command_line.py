@@ -299,8 +299,8 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--device",
         choices=("auto", "cpu", "gpu"),
-        default="cpu",
-        help="where doses are computed; the bytes are the same (default: cpu)",
+        default="auto",
+        help="where doses are computed; the bytes are the same (default: auto)",
     )
 
     command = add(
