@@ -17,6 +17,7 @@ import msprime
 import numpy as np
 from timing import best_in_turn, print_table
 
+from popdesic.cohort.site_counts import count_groups_at
 from popdesic.io import listed_rows
 from popdesic.io.bed import open_bed
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
@@ -115,13 +116,18 @@ def main() -> None:
         listed = ListedRows(folder / "raw.bed", n, n_sites)
         plain = open_bed(folder / "plain", n_samples=n, n_sites=n_sites)
         assert (listed[:] == plain).all()
+        everyone = np.zeros(n, np.int64)
+        counts = [count_groups_at(kind, 0, n_sites, everyone, 1) for kind in (listed, plain)]
+        assert (counts[0] == counts[1]).all()
         times = best_in_turn(
             3,
             lambda: write_rows(folder / "again.bed", rows, n),
             lambda: [listed[k : k + 256] for k in range(0, n_sites, 256)],
             lambda: [np.array(plain[k : k + 256]) for k in range(0, n_sites, 256)],
+            lambda: count_groups_at(listed, 0, n_sites, everyone, 1),
+            lambda: count_groups_at(plain, 0, n_sites, everyone, 1),
         )
-        work = ("write lists", "read lists as rows", "copy rows")
+        work = ("write lists", "read lists as rows", "copy rows", "count lists", "count rows")
         rates = [
             (what, f"{n * n_sites / seconds / 1e9:.2f}")
             for what, seconds in zip(work, times, strict=True)

@@ -20,6 +20,7 @@ from ..io.sites import canonical_contig, canonical_contigs, chunks
 from .call_rates import call_rate_bound
 from .hwe_groups import REST, HweGroup, group_samples, judge_groups, untested_groups
 from .sample_checks import Checks, check_samples
+from .site_counts import add_calls, count_groups_at
 
 
 def summarize_cohort(
@@ -65,8 +66,6 @@ def summarize_cohort(
     UserError
         No sample passes.
     """
-    from .genotypes_cpu import add_by_sample, count_by_group
-
     fam = read_fam(prefix)
     layers = layers_in(fam)
     listed = fam["sample"][: len(fam) // layers]
@@ -75,7 +74,7 @@ def summarize_cohort(
     by_sample = np.zeros((len(names), 4), np.int64)
     for first, last in chunks(len(rows)):
         if layers == 1:
-            add_by_sample(rows[first:last], by_sample)
+            add_calls(rows, first, last, by_sample)
         else:
             by_sample += _count_polyploids(rows[first:last], len(names), layers)
     if layers > 1:  # no sex, no Mendelian errors
@@ -109,7 +108,7 @@ def summarize_cohort(
         write_table(populations_out, pd.DataFrame([asdict(one) for one in groups]))
 
     def lines(first: int, last: int) -> str:
-        counts = count_by_group(rows[first:last], group, len(labels))
+        counts = count_groups_at(rows, first, last, group, len(labels))
         table = _site_table(bim.iloc[first:last], counts, groups, layers)
         return text_of_rows(table, header=first == 0)
 

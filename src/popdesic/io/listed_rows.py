@@ -199,3 +199,39 @@ class ListedRows:
         if wrong >= 0:
             raise self._damaged(f"is damaged at site {wrong + 1}")
         return out if np.ndim(numbers) else out[0]
+
+    def count(
+        self, first: int, last: int, group: np.ndarray, n_groups: int, by_sample: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Count genotypes at sites `first` to `last` that have lists, without making their rows.
+
+        Parameters
+        ----------
+        group : int64 array, (n_samples,)
+            Group of each sample; -1: none.
+        by_sample : int64 array, (n_samples, 4)
+            Numbers of sites at which each sample has 0, 1, 2 ALT alleles and no call are added.
+
+        Returns
+        -------
+        by_site : int64 array, (last - first, n_groups, 4)
+            Samples of each group; zeros at sites that have their rows.
+        rows : int64 array
+            Numbers of those sites.
+
+        Raises
+        ------
+        UserError
+            A record is damaged.
+        """
+        from . import listed_rows_cpu
+
+        by_site = np.empty((last - first, n_groups, 4), np.int64)
+        sizes = np.bincount(group[group >= 0], minlength=n_groups)
+        has_row = np.empty(last - first, np.bool_)
+        wrong = listed_rows_cpu.count_records(
+            *(self.source, self._starts, BLOCK, first, group, sizes, by_site, by_sample, has_row)
+        )
+        if wrong >= 0:
+            raise self._damaged(f"is damaged at site {wrong + 1}")
+        return by_site, first + np.flatnonzero(has_row)

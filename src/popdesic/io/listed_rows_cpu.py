@@ -131,6 +131,75 @@ def decode_rows(data, starts, block, numbers, n_samples, out):
 
 
 @numba.njit(nogil=True, cache=True)
+def count_records(data, starts, block, first, group, sizes, by_site, by_sample, has_row):
+    """Count genotypes at sites whose records are lists; returns as `decode_rows`.
+
+    A record costs its carriers, whatever the number of samples.
+
+    Parameters
+    ----------
+    data, starts, block
+        As `decode_rows` takes them.
+    first : int
+        The first of the sites, which are as many as `has_row`.
+    group : int64 array, (n_samples,)
+        Group of each sample; -1 is not counted by site.
+    sizes : int64 array, (n_groups,)
+        Samples of each group.
+    by_site : int64 array, (n_sites, n_groups, 4)
+        Gets the samples with 0, 1, 2 ALT alleles and missing; zeros where a site has its row.
+    by_sample : int64 array, (n_samples, 4)
+        The same of each sample is added, over these sites.
+    has_row : bool array, (n_sites,)
+        Gets whether a site has its row, and is not counted.
+    """
+    n_samples = len(group)
+    scratch = np.empty((n_samples + 3) // 4, np.uint8)
+    common = np.zeros(4, np.int64)
+    site = first // block * block
+    at = starts[first // block]
+    by_site[:] = 0
+    while site < first + len(has_row):
+        end = starts[site // block + 1]
+        if not 0 <= at <= end <= len(data):
+            return site
+        k, begun = site - first, at
+        at = _read_record(data, at, end, n_samples, scratch, False)
+        if at < 0:
+            return site
+        site += 1
+        if k < 0:
+            continue
+        n_hets, here = _take(data, begun, at)
+        kind, n_hets = n_hets & 3, n_hets >> 2
+        has_row[k] = kind == ROW
+        if kind == ROW:
+            continue
+        n_other, n_missing = 0, 0
+        if kind != HETS:
+            n_other, here = _take(data, here, at)
+            n_missing, here = _take(data, here, at)
+        base = 2 if kind == ALT else 0
+        common[base] += 1
+        by_site[k, :, base] = sizes
+        for which in range(3):
+            n = n_hets if which == 0 else n_other if which == 1 else n_missing
+            state = 1 if which == 0 else 2 - base if which == 1 else 3
+            sample = -1
+            for _ in range(n):
+                gap, here = _take(data, here, at)
+                sample += gap + 1
+                by_sample[sample, base] -= 1
+                by_sample[sample, state] += 1
+                if group[sample] >= 0:
+                    by_site[k, group[sample], base] -= 1
+                    by_site[k, group[sample], state] += 1
+    for sample in range(n_samples):
+        by_sample[sample] += common
+    return -1
+
+
+@numba.njit(nogil=True, cache=True)
 def _read_record(data, at, end, n_samples, row, wanted):
     """Read a record, into `row` if it is wanted; returns its end, or -1 of a damaged one."""
     n_hets, at = _take(data, at, end)

@@ -136,6 +136,9 @@ def codecs_of_lists() -> None:
     _compile(listed_rows_cpu.encode_rows, f"({encode})")
     decode = f"{_BYTES}, int64[::1], int64, int64[::1], int64, uint8[:, ::1]"
     _compile(listed_rows_cpu.decode_rows, f"({decode})")
+    records = f"{_BYTES}, int64[::1], int64, int64, int64[::1], int64[::1]"
+    count = f"{records}, int64[:, :, ::1], int64[:, ::1], boolean[::1]"
+    _compile(listed_rows_cpu.count_records, f"({count})")
 
 
 def codecs_of_genotypes() -> None:

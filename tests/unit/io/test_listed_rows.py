@@ -10,6 +10,7 @@ from oracles.lists import read_lists
 from oracles.reference import bed_bytes
 from support.study import Cohort, make_sites, write_raw
 
+from popdesic.cohort.site_counts import add_calls, count_groups_at
 from popdesic.core.errors import UserError
 from popdesic.core.files import bytes_meant, has_lists
 from popdesic.io import listed_rows
@@ -119,6 +120,26 @@ def test_a_cohort_of_lists_is_opened_as_any_other(tmp_path):
     np.testing.assert_array_equal(some[:], pack_bed(few))
 
 
+@pytest.mark.parametrize("n_sites", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("n_samples", [31, 32, 33, 130])
+def test_counts_of_lists_are_those_of_genotypes(tmp_path, n_sites, n_samples):
+    rng = np.random.default_rng(n_samples * n_sites)
+    genotypes = draw_rare(rng, n_sites, n_samples)
+    genotypes[0] = 0
+    rows = open_bed(write_cohort(tmp_path, genotypes))
+    group = rng.integers(-1, 3, n_samples)
+    states = np.stack([genotypes == value for value in (0, 1, 2, -1)], axis=-1)
+    for first in {0, n_sites // 3, max(0, n_sites - 70)}:
+        for last in {n_sites, (first + n_sites + 1) // 2}:
+            by_sample = rng.integers(0, 9, (n_samples, 4))
+            expected = by_sample + states[first:last].sum(axis=0)
+            add_calls(rows, first, last, by_sample)
+            np.testing.assert_array_equal(by_sample, expected)
+            found = count_groups_at(rows, first, last, group, 3)
+            by_site = [states[first:last][:, group == g].sum(axis=1) for g in range(3)]
+            np.testing.assert_array_equal(found, np.stack(by_site, axis=1))
+
+
 def test_cut_and_damaged_lists_are_one_sentence(tmp_path):
     """A damaged number can be another valid one; nothing else than rows or a sentence comes out."""
     rng = np.random.default_rng(5)
@@ -138,8 +159,10 @@ def test_cut_and_damaged_lists_are_one_sentence(tmp_path):
             content[at] = rng.integers(0, 256)
         bed.write_bytes(content)
         try:
-            found = open_bed(tmp_path / "raw")[rng.permutation(70)]
-            assert found.shape == (70, 38)
+            found = open_bed(tmp_path / "raw")
+            by_sample = np.zeros((150, 4), np.int64)
+            found.count(0, 70, np.full(150, -1), 0, by_sample)
+            assert found[rng.permutation(70)].shape == (70, 38)
         except UserError as error:
             refused += 1
             assert str(error).startswith(f"{bed} ") and "delete it and run again." in str(error)

@@ -107,7 +107,9 @@ summarize_cohort(
 listed_rows.LEAST_LISTED = 1
 with listed_rows.RowsFile(Path("lists.bed"), 100) as file:
     file.add(np.full((9, 25), 255, np.uint8))
-listed_rows.ListedRows(Path("lists.bed"), 100, 9)[:]
+listed = listed_rows.ListedRows(Path("lists.bed"), 100, 9)
+listed.count(0, 9, np.zeros(100, np.int64), 1, np.zeros((100, 4), np.int64))
+listed[:]
 for rows in (np.zeros((3, 2), np.uint8), np.frombuffer(bytes(6), np.uint8).reshape(3, 2)):
     place_rows(rows, 5, np.array([0, 2]), np.arange(3), np.zeros(3, bool))
 for missing in (0, 0.1):
