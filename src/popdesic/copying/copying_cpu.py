@@ -99,6 +99,25 @@ def _forward(rows, sites, alleles, rho, counted, n_states, loss, kept):
     return number, exponent, masses
 
 
+@numba.njit(nogil=True)
+def _refill(m, ahead, block, passed, before):
+    """Forward states of a site and of those up to it since a checkpoint, whose states are `ahead`.
+
+    They are those after the emission or, with `before`, in front of it. `passed`: rows, sites,
+    alleles, rho, masses, counted, n_states, loss of the forward pass.
+    """
+    rows, sites, alleles, rho, masses, counted, n_states, loss = passed
+    start = m - m % CHECKPOINT
+    for i in range(start, m + 1):
+        stay, jump = next_transition(rho[i], masses[i - 1] if i else float(UNITS), n_states)
+        if before:
+            for k in range(ahead.size):
+                block[i - start, k] = fma(ahead[k], stay, jump)
+        step_states(ahead, rows[sites[i]], allele_flip(alleles[i]), counted, stay, jump, loss)
+        if not before:
+            block[i - start] = ahead
+
+
 @numba.njit(nogil=True, cache=True)
 def likelihood_loop(rows, sites, alleles, rho, counted, n_states, loss):
     """Likelihood of one haplotype up to (1 - mismatch) per site: float64 and a power of two."""
@@ -227,23 +246,16 @@ def impute_loop(
         return
     kept = np.empty(((n_called + CHECKPOINT - 1) // CHECKPOINT, padded), np.float32)
     masses = _forward(rows, sites, alleles, rho, counted, n_states, loss, kept)[2]
+    passed = (rows, sites, alleles, rho, masses, counted, n_states, loss)
     block = np.empty((CHECKPOINT, padded), np.float32)
     state, product = np.zeros(padded, np.float32), np.empty(padded, np.float32)
     stay, jump = next_transition(1.0, 1.0, n_states)
     for m in range(n_called - 1, -1, -1):
-        start = m - m % CHECKPOINT
         if m == n_called - 1 or m % CHECKPOINT == CHECKPOINT - 1:
-            ahead = kept[m // CHECKPOINT]
-            for i in range(start, m + 1):
-                mass = masses[i - 1] if i else float(UNITS)
-                onward, fresh = next_transition(rho[i], mass, n_states)
-                step_states(
-                    ahead, rows[sites[i]], allele_flip(alleles[i]), counted, onward, fresh, loss
-                )
-                block[i - start] = ahead
+            _refill(m, kept[m // CHECKPOINT], block, passed, False)
         row, flip = rows[sites[m]], allele_flip(alleles[m])
         matched, largest = _step_beside(
-            state, row, flip, counted, stay, jump, loss, block[m - start], product
+            state, row, flip, counted, stay, jump, loss, block[m % CHECKPOINT], product
         )
         mass = mass_of_states(state, row, flip, counted, loss, matched)
         stay, jump = next_transition(rho[m], mass, n_states)
@@ -300,23 +312,16 @@ def left_out_loop(rows, called, rho, loss, counted, n_states, bounds, out):
     n_called, padded = sites.size, 32 * counted.size
     kept = np.empty(((n_called + CHECKPOINT - 1) // CHECKPOINT, padded), np.float32)
     masses = _forward(rows, sites, alleles, rho, counted, n_states, loss, kept)[2]
+    passed = (rows, sites, alleles, rho, masses, counted, n_states, loss)
     block = np.empty((CHECKPOINT, padded), np.float32)
     state, product = np.zeros(padded, np.float32), np.empty(padded, np.float32)
     stay, jump = next_transition(1.0, 1.0, n_states)
     for m in range(n_called - 1, bounds[0] - 1, -1):
-        start = m - m % CHECKPOINT
         if m == n_called - 1 or m % CHECKPOINT == CHECKPOINT - 1:
-            ahead = kept[m // CHECKPOINT]
-            for i in range(start, m + 1):
-                mass = masses[i - 1] if i else float(UNITS)
-                onward, fresh = next_transition(rho[i], mass, n_states)
-                for k in range(padded):
-                    block[i - start, k] = fma(ahead[k], onward, fresh)
-                flip = allele_flip(alleles[i])
-                step_states(ahead, rows[sites[i]], flip, counted, onward, fresh, loss)
+            _refill(m, kept[m // CHECKPOINT], block, passed, True)
         row, flip = rows[sites[m]], allele_flip(alleles[m])
         matched, largest = _step_beside(
-            state, row, flip, counted, stay, jump, loss, block[m - start], product
+            state, row, flip, counted, stay, jump, loss, block[m % CHECKPOINT], product
         )
         mass = mass_of_states(state, row, flip, counted, loss, matched)
         stay, jump = next_transition(rho[m], mass, n_states)
