@@ -301,7 +301,10 @@ WAYS: dict[str, Way] = {
         f"popdesic {name}": named("shown whole in docs/study.md or docs/installation.md")
         for name in ("check", "plan", "tune")
     },
-    "popdesic freeze": named("shown whole in docs/imputation.md"),
+    **{
+        f"popdesic {name}": named("shown whole in docs/imputation.md")
+        for name in ("freeze", "impute")
+    },
     "popdesic profiles": named("shown whole in docs/samples.md"),
     "popdesic --version": named("tests/workflow/test_wheel.py"),
     "popdesic resume": named("shown whole on the same page's neighbours"),
