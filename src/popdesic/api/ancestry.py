@@ -29,7 +29,7 @@ class LocalAncestry(NamedTuple):
     generations : float64 array, (n_samples,)
         Estimated number since the admixture.
     switch_rate : float64 array, (n_samples,)
-        Estimated phase switches at a heterozygous site.
+        Estimated phase switches per heterozygous site.
     """
 
     labels: list[str]

@@ -94,26 +94,26 @@ def shared_doubletons(
     *,
     threads: int | None = None,
 ) -> pd.DataFrame:
-    """Which populations share alleles that two of all samples carry, beside what chance gives.
+    """How often populations share alleles that two of all samples carry, beside chance.
 
     Such alleles are young: sharing them tells of recent common ancestors (Mathieson and McVean
-    2014). They need sequenced samples, all sites of which are given, not those of an array.
+    2014). Give all sites of sequenced samples: an array has too few rare alleles.
 
     Parameters
     ----------
     genotypes : array-like, (n_samples, n_sites), or PackedGenotypes
         Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing (see `pack`).
     populations, threads
-        As in `diversity`. With a label of its own for every sample, pairs are those of samples.
+        As in `diversity`. Give every sample its own label to compare pairs of samples.
 
     Returns
     -------
     DataFrame
         One row a pair of populations, each with itself too where it has two samples:
         `population1`, `population2`; `doubletons` that one sample of each carries (two samples of
-        one population); how many are `expected` if labels were dealt at random, their `ratio`, and
-        `z`: how many standard deviations of such a deal they differ by. z of a few doubletons is
-        not normal. The rarer allele counts, REF or ALT. Two copies in one sample do not, nor do
+        one population); how many are `expected` if labels were assigned at random, their `ratio`,
+        and `z`, the difference in standard deviations of such assignments. z of a few doubletons
+        is not normal. The rarer allele counts, REF or ALT. Two copies in one sample do not, nor do
         sites where more than 5 % of the samples with a label are missing. NaN where there is no
         doubleton.
 

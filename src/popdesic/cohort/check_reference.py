@@ -37,9 +37,9 @@ def require_founders(n: int) -> None:
     """Raise a UserError where founders are too few to be copied from."""
     if n < LEAST_FOUNDERS:
         raise UserError(
-            f"impute uses 'copying' without impute.reference, so that the founders are copied "
-            f"from, but there are only {n} of them, fewer than {LEAST_FOUNDERS}; set "
-            "impute.reference to a phased VCF, or use 'mode' or 'beagle'."
+            "impute uses 'copying' without impute.reference, which copies from the founders, but "
+            f"there are only {n}, fewer than {LEAST_FOUNDERS}; set impute.reference to a phased "
+            "VCF, or use 'mode' or 'beagle'."
         )
 
 

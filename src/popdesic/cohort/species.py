@@ -131,7 +131,7 @@ def species_words(config: dict) -> list[str]:
     used = [name for name, value in values.items() if _value_of(config, name) == value]
     if used:
         shown = ", ".join(f"{name} ({_shown(values[name])})" for name in used)
-        words.append(f"Values of {found.latin} (species) hold for {shown}.")
+        words.append(f"Values of {found.latin} (species) are used for {shown}.")
     if config["genetic_map"] and (rate := rate_words(config["genetic_map"])):
         words.append(rate)
     return words
@@ -152,7 +152,7 @@ def remark_on_ploidy(config: dict, ploidy: int) -> list[str]:
     if found is None or found.ploidy == ploidy:
         return []
     return [
-        f"config/config.yaml: species is {found.name}, of which most samples are of ploidy "
-        f"{found.ploidy}, but these are of ploidy {ploidy}; write the column ploidy of "
+        f"config/config.yaml: species is {found.name}, whose samples mostly have ploidy "
+        f"{found.ploidy}, but these have ploidy {ploidy}; write the column ploidy of "
         f"{config['samples']} if that is wrong."
     ]

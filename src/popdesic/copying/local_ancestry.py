@@ -1,9 +1,9 @@
 """Local ancestry: which of the user's labels each haplotype has along the genome.
 
 Each haplotype copies from the labelled haplotypes, and the posteriors are summed by label. These
-say too little by themselves, as lineages of a source often join those of another before their own.
+say too little alone, as lineages of a source often join those of another before their own.
 So they are what a second model sees: labels along both haplotypes of a sample, which change at
-recombinations since the admixture, and swap at phase switches. Neighbouring sites tell the same, as
+recombinations since the admixture, and swap at phase switches. Neighbouring sites say the same, as
 they are in one copied segment. So a site counts by the probability that a segment begins there.
 """
 
@@ -60,7 +60,7 @@ class Mixed(NamedTuple):
     generations : float
         Since the admixture: draws of a label a morgan of one haplotype.
     switch_rate : float
-        Phase switches at a heterozygous site.
+        Phase switches per heterozygous site.
     """
 
     pairs: list[np.ndarray]

@@ -63,7 +63,7 @@ def find_carriers(words: np.ndarray, sites: np.ndarray, samples: np.ndarray) -> 
 def sharing_table(carriers: np.ndarray, group: np.ndarray, names: list[str]) -> pd.DataFrame:
     """How many doubletons pairs of groups share, beside what chance gives.
 
-    Chance means that labels are dealt to samples at random, and doubletons stay where they are.
+    Chance means that labels are assigned to samples at random; doubletons stay where they are.
     With w doubletons of a pair of samples, a number of a pair of groups is the sum of w over their
     pairs of samples. Its mean is p2 S; its variance is p2 Q + p3 R + p4 (S^2 - Q - R) - (p2 S)^2:
     S and Q are the sums of w and w^2, R the sum of w w' over ordered pairs of pairs with one sample

@@ -271,7 +271,8 @@ def _genotypes(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
         text += f" Missing genotypes were imputed with Beagle 5 {cite('beagle')}."
     if impute["method"] == "copying":
         about = read_json(outcome.folder / f"impute/{outcome.cohorts[0]}/copied.json")["reference"]
-        whose = "a phased reference" if impute["reference"] else "the founders, which were phased"
+        own = "the founders, which were phased from each other"
+        whose = "a phased reference" if impute["reference"] else own
         text += (
             " Samples were phased and missing genotypes imputed by copying from the "
             f"{number(about['haplotypes'])} haplotypes of {whose} {cite('copying')}."

@@ -300,7 +300,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--device",
         choices=("auto", "cpu", "gpu"),
         default="auto",
-        help="where doses are computed; the bytes are the same (default: auto)",
+        help="where doses are computed; the output does not depend on it (default: auto)",
     )
 
     command = add(

@@ -132,7 +132,7 @@ def propose_config(cohorts: list[NewCohort]) -> str:
     values = known_species()[name].defaults
     told = ", ".join(values) or "no key"
     return (
-        f"\n# The species was told by the files: {why}. Remove the line if it is another.\n"
+        f"\n# The species was recognised from the files: {why}. Remove the line if it is wrong.\n"
         f"# It fills in {told}, where you do not set them (config/README.md).\n"
         f"species: {name}\n"
     )

@@ -108,7 +108,7 @@ def test_a_key_that_is_set_holds():
     assert config["contigs"] == {"exclude": "auto", "x": [], "haploid": "missing"}
     assert fill_config(config) == config
     assert species_words(config) == [
-        "Values of Saccharomyces cerevisiae (species) hold for contigs.x (none)."
+        "Values of Saccharomyces cerevisiae (species) are used for contigs.x (none)."
     ]
 
 
@@ -136,7 +136,7 @@ def test_rates():
 def test_the_ploidy_is_said_and_not_set():
     config = fill_config({"species": "plasmodium"})
     (remark,) = remark_on_ploidy(config, 2)
-    assert "of which most samples are of ploidy 1, but these are of ploidy 2" in remark
+    assert "whose samples mostly have ploidy 1, but these have ploidy 2" in remark
     assert remark_on_ploidy(config, 1) == remark_on_ploidy(fill_config({}), 4) == []
 
 
@@ -159,7 +159,7 @@ def test_init_writes_the_species_with_its_reason(tmp_path, monkeypatch):
     (tmp_path / "a.vcf").write_text(text)
     said = init_study(["yeast", "a.vcf"])
     written = (tmp_path / "yeast/config/config.yaml").read_text()
-    reason = "The species was told by the files: contigs are named chrI to chrXVI."
+    reason = "The species was recognised from the files: contigs are named chrI to chrXVI."
     assert reason in said and f"# {reason}" in written and "\nspecies: yeast\n" in written
     (tmp_path / "b.vcf").write_text(re.sub("##contig=<ID=chrXVI>\n", "", text))
     assert "species" not in init_study(["other", "b.vcf"])
