@@ -78,13 +78,13 @@ def main() -> None:
     parser.add_argument("--scenes", nargs="+", choices=SCENES, default=list(SCENES))
     parser.add_argument("--seed", type=int, default=1)
     options = commandline.parse(parser, sets=400, phenotypes=100)
-    rows = []
+    head = ("scene", "null sets", "level", *TESTS, "outside", "CPU s")
     for scene in options.scenes:
         if "real" in scene and options.data is None:
             continue
         start = time.process_time()
         sets, found = counted(scene, options)
-        took = f"{time.process_time() - start:.0f}"
+        took, rows = f"{time.process_time() - start:.0f}", []
         for k, level in enumerate(LEVELS):
             ends = [wilson(int(count), sets) for count in found[:, k]]
             cells = [
@@ -97,8 +97,7 @@ def main() -> None:
                 if not low <= level <= high
             ]
             rows.append((scene, sets, level, *cells, ", ".join(outside) or "none", took))
-    head = ("scene", "null sets", "level", *TESTS, "outside", "CPU s")
-    print_table("Null sets with p at most a level", head, rows)
+        print_table("Null sets with p at most a level", head, rows)
 
 
 if __name__ == "__main__":

@@ -241,7 +241,6 @@ if SETS:
             # Matrices of the sets that are tested at a time, of all threads together (set_rows.py),
             # and genotypes and main effects of these sets.
             mem_mb=memory(4000, samples=0.05, mb=1),
-            # A gene of 25 sites and 10 000 people takes 0.1 s of a core.
             runtime=set_minutes,
         params:
             **PEDIGREE,
