@@ -208,7 +208,7 @@ WAYS: dict[str, Way] = {
         f"{BENCH}{name}": QUICK
         for name in (
             *("ingest.py", "distance.py", "compare.py", "epistasis_cpu.py", "minplus.py"),
-            *("phenotypes.py", "sets.py"),
+            *("phenotypes.py", "sets.py", "null_sets.py"),
             *("maps.py", "report.py", "scaling.py"),
             *("newcomers.py example", "imputation.py ../shared/data", "kinship_null.py"),
             "imputed_stages.py ../shared/data",
@@ -228,6 +228,9 @@ WAYS: dict[str, Way] = {
             *("scan_planes.py", "rare.py", "scaffolds.py"),
         )
     },
+    f"{BENCH}sets.py --studies 0 --planted 0 --timed 0 --joined 40": named(
+        "bench_sets.py --quick runs this part too"
+    ),
     f"{BENCH}maps.py --data ../shared/data": Way(
         "quick", " --quick --pca --layouts", "hours at full size; the rest runs without --data"
     ),
