@@ -289,9 +289,6 @@ WAYS: dict[str, Way] = {
             ),
         )
     },
-    f"{BENCH}sets.py --studies 0 --planted 0 --timed 0 --joined 40": named(
-        "tests/bench/README.md shows it whole"
-    ),
     "bench_relatedness.py --cost": named("tests/bench/README.md shows it whole"),
     "python tests/bench/bench_quality.py": named("tests/bench/README.md shows it whole"),
     "scontrol show job": named("what the tests of Slurm read"),
