@@ -166,6 +166,14 @@ WAYS: dict[str, Way] = {
     ".venv/bin/popdesic impute TARGET.vcf.gz --reference REFERENCE.npz -o IMPUTED.vcf.gz": named(
         "tests/unit/cohort/test_copy_haplotypes.py"
     ),
+    **{
+        f".venv/bin/popdesic paint REFERENCE.npz {words}": named(
+            "tests/unit/cohort/test_paint_file.py"
+        )
+        for words in ("-o COANCESTRY.npy", "--target TARGET.vcf.gz -o PAINTED.tsv")
+    },
+    ".venv/bin/popdesic ancestry TARGET.vcf.gz --reference REFERENCE.npz --labels LABELS.tsv "
+    "-o TRACTS.tsv": named("tests/unit/cohort/test_ancestry_file.py"),
     ".venv/bin/pytest tests/golden/test_copied_chromosome.py -s": COLLECT,
     ".venv/bin/pytest tests/golden/test_copied_cohort.py -s": COLLECT,
     "bcftools view --samples ^NAME": named("what a user does to a file of their own"),
@@ -216,7 +224,8 @@ WAYS: dict[str, Way] = {
             *("relatives.py", "family_axes.py", "one_locus.py", "artefacts.py", "degrees.py"),
             *("relatedness.py", "merging.py", "copying.py", "copying.py --unphased --seed 11"),
             "copying.py --founders --people 200 --seed 31",
-            *("ibd_truth.py", "ibd_communities.py"),
+            *("ibd_truth.py", "ibd_communities.py", "local_ancestry.py"),
+            "painting.py --seeds 11 12 13 14 15 16 --null 101 200",
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
             *("phantoms.py ../shared/data", "study.py", "population.py", "neighbors.py"),
@@ -302,6 +311,9 @@ WAYS: dict[str, Way] = {
         for name in ("check", "plan", "tune")
     },
     "popdesic freeze": named("shown whole in docs/imputation.md"),
+    **dict.fromkeys(
+        ("popdesic paint", "popdesic ancestry"), named("shown whole in docs/painting.md")
+    ),
     "popdesic profiles": named("shown whole in docs/samples.md"),
     "popdesic --version": named("tests/workflow/test_wheel.py"),
     "popdesic resume": named("shown whole on the same page's neighbours"),
