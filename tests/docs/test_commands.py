@@ -311,9 +311,6 @@ WAYS: dict[str, Way] = {
         for name in ("check", "plan", "tune")
     },
     "popdesic freeze": named("shown whole in docs/imputation.md"),
-    **dict.fromkeys(
-        ("popdesic paint", "popdesic ancestry"), named("shown whole in docs/painting.md")
-    ),
     "popdesic profiles": named("shown whole in docs/samples.md"),
     "popdesic --version": named("tests/workflow/test_wheel.py"),
     "popdesic resume": named("shown whole on the same page's neighbours"),

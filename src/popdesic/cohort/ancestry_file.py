@@ -19,8 +19,7 @@ from ..core.tables import read_columns, write_table
 from ..core.threads import run_tasks
 from ..io.frozen_haplotypes import HaplotypePanel, HaplotypePart
 from .copy_haplotypes import CopyOptions, own_samples, phase_part
-from .haplotype_panel import reference_files
-from .paint_file import frozen_for
+from .haplotype_panel import frozen_for, reference_files
 from .phased_targets import TypedPart, read_targets
 
 log = logging.getLogger("popdesic")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import logging
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -17,49 +14,15 @@ from ..copying.painting_plan import stretch_count
 from ..core.errors import UserError
 from ..core.files import beside, require_output
 from ..core.tables import write_npy, write_table
-from ..io.frozen_haplotypes import (
-    HaplotypePanel,
-    HaplotypePart,
-    is_frozen,
-    open_haplotypes,
-    require_intact,
-)
+from ..io.frozen_haplotypes import HaplotypePanel, HaplotypePart
 from .copy_haplotypes import CopyOptions, own_samples, phase_part
-from .haplotype_panel import freeze_haplotypes, reference_files
+from .haplotype_panel import frozen_for, reference_files
 from .phased_targets import read_targets
 
 log = logging.getLogger("popdesic")
 
 #: Bytes of alleles that are unpacked at a time.
 ALLELE_BYTES = 1 << 28
-
-
-@contextmanager
-def frozen_for(
-    reference: Path, genetic_map: str, folder: Path, threads: int
-) -> Iterator[HaplotypePanel]:
-    """A frozen reference, opened; a VCF is frozen in a folder for as long as it is needed.
-
-    Raises
-    ------
-    UserError
-        As `freeze_haplotypes`; or a map is given with a frozen reference.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    if is_frozen(reference):
-        if genetic_map:
-            raise UserError(
-                f"{reference} is frozen with its own map; leave --map out, or freeze the reference "
-                "again with this map."
-            )
-        panel = open_haplotypes(reference)
-        require_intact(panel)
-        yield panel
-        return
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".frozen") as place:
-        frozen = Path(place) / "reference.npz"
-        freeze_haplotypes(reference, frozen, genetic_map, threads=threads)
-        yield open_haplotypes(frozen)
 
 
 def paint_file(
