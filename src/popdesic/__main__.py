@@ -205,6 +205,37 @@ def impute(options: argparse.Namespace) -> None:
     print("\n".join(f"{name}\t{count}" for name, count in counts.items()))
 
 
+def paint(options: argparse.Namespace) -> None:
+    """Paint samples, find groups of those that paint each other, and print the groups' sizes."""
+    import logging
+
+    from .cohort.copy_haplotypes import CopyOptions
+    from .cohort.paint_file import paint_file
+    from .communities.coancestry import write_groups
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    how = CopyOptions(options.seed, options.threads)
+    lengths = paint_file(options.reference, options.target, options.out, options.map, how)
+    if lengths is not None:
+        for group, size in enumerate(write_groups(options.out, lengths)):
+            print(f"group {group}\t{size} samples")
+
+
+def ancestry(options: argparse.Namespace) -> None:
+    """Write tracts of local ancestry, and print the mean proportion of each label."""
+    import logging
+
+    from .cohort.ancestry_file import ancestry_file
+    from .cohort.copy_haplotypes import CopyOptions
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    how = CopyOptions(options.seed, options.threads)
+    files = (options.file, options.reference, options.labels, options.out)
+    found = ancestry_file(*files, options.map, how)
+    for label in found.columns[1:-2]:
+        print(f"{label}\t{found[label].mean():.4f}")
+
+
 def resume(options: argparse.Namespace) -> int:
     """Continue a Slurm run whose Snakemake was killed."""
     from .study.resume import resume
@@ -277,6 +308,8 @@ COMMANDS = {
     "freeze": freeze,
     "profiles": profiles,
     "impute": impute,
+    "paint": paint,
+    "ancestry": ancestry,
     "resume": resume,
     "path": show_path,
     "tune": tune,

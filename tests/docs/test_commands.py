@@ -166,6 +166,14 @@ WAYS: dict[str, Way] = {
     ".venv/bin/popdesic impute TARGET.vcf.gz --reference REFERENCE.npz -o IMPUTED.vcf.gz": named(
         "tests/unit/cohort/test_copy_haplotypes.py"
     ),
+    **{
+        f".venv/bin/popdesic paint REFERENCE.npz {words}": named(
+            "tests/unit/cohort/test_paint_file.py"
+        )
+        for words in ("-o COANCESTRY.npy", "--target TARGET.vcf.gz -o PAINTED.tsv")
+    },
+    ".venv/bin/popdesic ancestry TARGET.vcf.gz --reference REFERENCE.npz --labels LABELS.tsv "
+    "-o TRACTS.tsv": named("tests/unit/cohort/test_ancestry_file.py"),
     ".venv/bin/pytest tests/golden/test_copied_chromosome.py -s": COLLECT,
     ".venv/bin/pytest tests/golden/test_copied_cohort.py -s": COLLECT,
     "bcftools view --samples ^NAME": named("what a user does to a file of their own"),
@@ -208,7 +216,7 @@ WAYS: dict[str, Way] = {
         f"{BENCH}{name}": QUICK
         for name in (
             *("ingest.py", "distance.py", "compare.py", "epistasis_cpu.py", "minplus.py"),
-            *("phenotypes.py", "sets.py"),
+            *("phenotypes.py", "sets.py", "null_sets.py"),
             *("maps.py", "report.py", "scaling.py"),
             *("newcomers.py example", "imputation.py ../shared/data", "kinship_null.py"),
             "imputed_stages.py ../shared/data",
@@ -216,7 +224,8 @@ WAYS: dict[str, Way] = {
             *("relatives.py", "family_axes.py", "one_locus.py", "artefacts.py", "degrees.py"),
             *("relatedness.py", "merging.py", "copying.py", "copying.py --unphased --seed 11"),
             "copying.py --founders --people 200 --seed 31",
-            *("ibd_truth.py", "ibd_communities.py"),
+            *("ibd_truth.py", "ibd_communities.py", "local_ancestry.py"),
+            "painting.py --seeds 11 12 13 14 15 16 --null 101 200",
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
             *("phantoms.py ../shared/data", "study.py", "population.py", "neighbors.py"),
@@ -228,6 +237,9 @@ WAYS: dict[str, Way] = {
             *("scan_planes.py", "rare.py", "scaffolds.py"),
         )
     },
+    f"{BENCH}sets.py --studies 0 --planted 0 --timed 0 --joined 40": named(
+        "bench_sets.py --quick runs this part too"
+    ),
     f"{BENCH}maps.py --data ../shared/data": Way(
         "quick", " --quick --pca --layouts", "hours at full size; the rest runs without --data"
     ),
@@ -286,9 +298,6 @@ WAYS: dict[str, Way] = {
             ),
         )
     },
-    f"{BENCH}sets.py --studies 0 --planted 0 --timed 0 --joined 40": named(
-        "tests/bench/README.md shows it whole"
-    ),
     "bench_relatedness.py --cost": named("tests/bench/README.md shows it whole"),
     "python tests/bench/bench_quality.py": named("tests/bench/README.md shows it whole"),
     "scontrol show job": named("what the tests of Slurm read"),
@@ -304,6 +313,10 @@ WAYS: dict[str, Way] = {
     **{
         f"popdesic {name}": named("shown whole in docs/imputation.md")
         for name in ("freeze", "impute")
+    },
+    **{
+        f"popdesic {name}": named("shown whole in docs/painting.md")
+        for name in ("paint", "ancestry")
     },
     "popdesic profiles": named("shown whole in docs/samples.md"),
     "popdesic --version": named("tests/workflow/test_wheel.py"),

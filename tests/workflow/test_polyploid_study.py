@@ -103,7 +103,7 @@ def test_the_page_says_what_is_left_out(study, capsys):
         assert not (study / "results" / gone).exists(), gone
     assert "NaN" not in (study / "results/report/summary.json").read_text()
     assert main(["check", str(study)]) == 0
-    assert "pruning by LD (embedding.ld_prune)" in "".join(capsys.readouterr())
+    assert "auto (geodesic.alpha)" in "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize("metric", ["manhattan", "euclidean"])

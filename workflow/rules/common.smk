@@ -31,7 +31,6 @@ from popdesic.study.sheets import (
 from popdesic.cohort.impute import FROZEN_END, matching_files, uses_method
 from popdesic.cohort.sources import copied_files, file_key, files_within, names_key, source_key
 from popdesic.io.bed import lacking_samples, lost_files
-from popdesic.io.layers import n_layers
 from popdesic.core.files import bytes_meant, digest
 from popdesic.core.places import GLOSSARY
 from popdesic.study.validation import validate_study
@@ -99,12 +98,12 @@ def absent_sites(wildcards):
 
 def limit_mb(megabytes, attempt=1):
     """`mem_mb` of a job, of a polyploid study as often as a genotype has layers."""
-    return limits.limit_mb(megabytes * n_layers(STUDY.ploidy), attempt)
+    return limits.limit_mb(megabytes * STUDY.layers, attempt)
 
 
 def limit_minutes(expected, attempt=1):
     """`runtime` of a job, likewise."""
-    return limits.limit_minutes(expected * n_layers(STUDY.ploidy), attempt)
+    return limits.limit_minutes(expected * STUDY.layers, attempt)
 
 
 def input_mb(input):

@@ -17,6 +17,7 @@
 #         results/epistasis/loci.tsv loci_triples.tsv    their loci
 #         results/epistasis/screen.tsv           best pairs with every third site
 #         results/epistasis/replication.tsv      best loci in the other half, if requested
+#         results/epistasis/replication_by_cohort.tsv  their effects in its cohorts
 #         results/epistasis/refit.tsv power.tsv  refits with covariates; power, if requested
 #         results/epistasis/sets.tsv             tests of sets of sites (epistasis.sets)
 #         results/epistasis/sets_replication.tsv sets_by_cohort.tsv
@@ -85,6 +86,7 @@ EXTRAS = {
 }
 if ORDERS and EPISTASIS["replication"] == "half":
     EXTRAS["replication"] = f"{SCANS}/replication.tsv"
+    EXTRAS["leads_by_cohort"] = f"{SCANS}/replication_by_cohort.tsv"
 SCREEN = [f"{SCANS}/screen.tsv"] if 2 in ORDERS and not QUANTITATIVE else []
 #: No power of phenotypes that are numbers.
 SCAN_FIGURES = [
@@ -239,7 +241,6 @@ if SETS:
             # Matrices of the sets that are tested at a time, of all threads together (set_rows.py),
             # and genotypes and main effects of these sets.
             mem_mb=memory(4000, samples=0.05, mb=1),
-            # A gene of 25 sites and 10 000 people takes 0.1 s of a core.
             runtime=set_minutes,
         params:
             **PEDIGREE,

@@ -106,7 +106,10 @@ def decoded_from(wildcards):
     members = {cohort: cohort_sources(STUDY, cohort) for cohort in STUDY.units[wildcards.cohort]}
     batch = is_batch(STUDY, wildcards.cohort)
     return dict(
-        cohorts={c: (files, names_key(STUDY.names_in_files(c))) for c, files in members.items()},
+        cohorts={
+            c: (files, names_key(STUDY.names_in_files(c)), *STUDY.ploidies_in_files(c))
+            for c, files in members.items()
+        },
         files=digest("".join(map(source_key, members.values()))) + file_key(GENOME_FILES),
         founders=wildcards.cohort in STUDY.founders,
         absent=cohort_absent(STUDY, wildcards.cohort) if batch else [],

@@ -19,7 +19,7 @@ from ..core.errors import UserError
 from ..core.files import beside, read_json
 from ..core.tables import read_table
 from ..io.bed import read_fam
-from ..io.layers import layers_in
+from ..io.layers import columns_there, layers_in, sizes_in
 from ..io.sites import canonical_contig, canonical_contigs, chunks
 from .callable import BLOCKS, DROPPED, load_beside, read_bed
 from .callable import Callable as Regions
@@ -94,7 +94,7 @@ class Coverage:
 
     @property
     def layers(self) -> int:
-        """How often `kept` has each sample."""
+        """How often `kept` has each sample, on average if it differs."""
         return len(self.kept) // max(len(np.unique(self.kept)), 1)
 
     def reference(self, chrom: np.ndarray, pos: np.ndarray) -> np.ndarray:
@@ -150,7 +150,12 @@ def kept_coverage(raw: Path, samples: Path, absent: Absent) -> Coverage | None:
         return None
     table = read_table(samples)
     found = coverage_of(raw, table["sample"][table.keep == "yes"].tolist(), absent)
-    return found and replace(found, kept=np.tile(found.kept, layers_in(read_fam(raw))))
+    if found is None:
+        return None
+    fam = read_fam(raw)
+    layers = layers_in(fam)
+    there = columns_there(sizes_in(fam)[found.kept], layers)
+    return replace(found, kept=np.tile(found.kept, layers)[there])
 
 
 def lists_variants_only(raw: Path, n_sites: int) -> bool:

@@ -23,10 +23,8 @@ from ..io.phased import (
 )
 from ..io.sites import canonical_contig
 from .impute import FROZEN_END, no_file
-from .match import match, require_one_build
+from .match import MIN_SHARE, match, require_one_build
 
-#: A smaller share of sites in the reference tells too little.
-MIN_SHARE = 0.05
 #: Sites of each part of a frozen reference that are looked at.
 FIRST_SITES = 20_000
 #: Fewer sites of a cohort between the first and last of these tell nothing of their share.

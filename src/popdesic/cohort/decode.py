@@ -26,7 +26,7 @@ KEPT = "The files were decoded before: kept."
 
 def decode_unit(
     prefix: Path,
-    cohorts: Mapping[str, tuple[Sequence[str], str]],
+    cohorts: Mapping[str, Sequence[Any]],
     *,
     key: str,
     listed: Collection[str],
@@ -46,7 +46,8 @@ def decode_unit(
     prefix : Path
         Stem of the decoded files; its folder has the unit's name.
     cohorts : dict
-        Sources and `names_key` of each cohort.
+        Sources and `names_key` of each cohort; where the study has several ploidies, also that of
+        each sample.
     key : str
         Of all that decides the files, but for the samples that the sheet lists or excludes.
     listed : names
@@ -72,7 +73,7 @@ def decode_unit(
     """
 
     def decode(cohort: str, out: Path) -> IngestCounts:
-        sources, names = cohorts[cohort]
+        sources, names, *ploidy = cohorts[cohort]
         contigs = header_contigs(sources)
         return ingest_cohort(
             sources,
@@ -83,6 +84,7 @@ def decode_unit(
             listed=names,
             excluded=excluded,
             fasta=Path(fasta) if fasta else None,
+            ploidy=ploidy[0] if ploidy else None,
             threads=threads,
         )
 

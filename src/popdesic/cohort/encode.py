@@ -16,10 +16,10 @@ from ..core.files import atomic_path, beside, read_json, write_json
 from ..core.tables import open_lines, read_table, write_npy, write_rows
 from ..core.threads import run_tasks
 from ..engine.terms import Planes, aligned_zeros
-from ..io.batches import ploidy_in
+from ..io.batches import ploidies_in
 from ..io.bed import open_cohort, read_bim, write_fam
 from ..io.genotypes import BED_MAGIC, SWAPPED, bed_row_bytes, pack_bed, take_samples, unpack_bed
-from ..io.layers import columns_of, join_layers, layers_in, split_layers
+from ..io.layers import columns_of, join_layers, layers_in, sizes_in, split_layers
 from ..io.sites import chunks
 from .absent import (
     MIN_SITES,
@@ -123,7 +123,8 @@ def encode_cohort(
         # Packing does not hold the lock of Python, as writing the sites as text does.
         tasks = [(write_planes, bed, *shape), (_write_sites, panel, out / "genotypes.bim")]
         missing = run_tasks(lambda work, *rest: work(*rest), tasks, threads)[0]
-        uncalled = missing == len(panel)
+        once = missing[: len(missing) // placed.layers]
+        uncalled = np.tile(once == len(panel), placed.layers)
         if not uncalled.any():
             break
         del bed
@@ -133,10 +134,9 @@ def encode_cohort(
     names = placed.names[: len(placed.names) // layers]
     counts = count_matched(found, placed.n_rows) | _write_reference(placed, out, found)
     counts["panel_sites_absent"] -= counts.get("absent_as_reference", 0)
-    counts |= {"samples": len(names), "missing_genotypes": int(missing.sum()) // layers}
+    counts |= {"samples": len(names), "missing_genotypes": int(once.sum())}
     if len(names) < n_kept // layers:
         counts["samples_without_calls"] = n_kept // layers - len(names)
-    ploidy = {"ploidy": ploidy_in(read_json(beside(raw, ".json"))["haploid"])} if layers > 1 else {}
     write_json(
         out / "planes.json",
         {
@@ -147,9 +147,18 @@ def encode_cohort(
             "samples": names,
             "counts": counts,
         }
-        | ploidy,
+        | (_ploidy_of(placed, raw) if layers > 1 else {}),
     )
     return counts
+
+
+def _ploidy_of(placed: OnPanel, raw: Path) -> dict:
+    """What planes.json says of ploidy: `planes.load_planes`."""
+    kinds, _ = ploidies_in(read_json(beside(raw, ".json"))["haploid"])
+    if len(kinds) == 1:
+        return {"ploidy": kinds[0]}
+    alleles = placed.sizes * (1 if any(kind % 2 for kind in kinds) else 2)
+    return {"ploidy": list(kinds), "each": alleles.tolist()}
 
 
 class OnPanel:
@@ -192,6 +201,11 @@ class OnPanel:
         placed.found = placed._oriented(found)
         placed._coverage = coverage_of(raw, placed.names, absent)
         return placed
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Layers that each of the samples has: int64."""
+        return sizes_in(self.fam)
 
     def _oriented(self, found: Matched) -> Matched:
         """With A/T and C/G sites oriented by frequency, if the cohort has sites on both strands."""
@@ -334,7 +348,7 @@ class OnPanel:
             _fill_reference(chunk, self.reference(first, last), len(self.names))
         if self.layers > 1:  # where REF and ALT were swapped, the first bits are in the last layer
             genotypes = join_layers(unpack_bed(chunk, len(self.names)), self.layers)
-            chunk = pack_bed(split_layers(genotypes, self.layers))
+            chunk = pack_bed(split_layers(genotypes, self.layers, self.sizes))
         return chunk
 
 

@@ -15,11 +15,12 @@ from ..io.batches import (
     DecodeCounts,
     LeftOut,
     SiteBatch,
+    for_file,
     is_haploid,
+    is_layered,
     many_failed,
     not_vcf_text,
     only_haploid,
-    ploidy_in,
 )
 from ..io.call_filters import CallFilters
 from ..io.formats import EIGENSTRAT, PGEN, PLINK, ZARR, find_format, read_sample_names
@@ -79,12 +80,13 @@ def first_records(
     filters: CallFilters = CallFilters(),  # noqa: B008 (frozen)
     n_bytes: int = CHUNK_BYTES,
     left_out: LeftOut = LeftOut(),  # noqa: B008 (a tuple)
+    ploidy: Mapping[str, int] | None = None,
 ) -> FirstRecords:
     """Decode the first records of a source, in any format.
 
     Parameters
     ----------
-    haploid, filters
+    haploid, filters, ploidy
         As `ingest.ingest_cohort` takes them.
     n_bytes : int
         About as much text, or rows of PLINK 1 or EIGENSTRAT files, is decoded; of others a chunk.
@@ -97,6 +99,8 @@ def first_records(
         One of them cannot be read: a haploid or polyploid call, no GT, and the like.
     """
     counts, batch = _FirstPiece(), None
+    if ploidy is not None:
+        haploid = for_file(haploid, read_sample_names(source), ploidy)
     stream = _open(source, counts, haploid, filters, n_bytes, left_out)
     if is_haploid(haploid):
         stream = only_haploid(stream, source, read_sample_names(source), left_out)
@@ -146,8 +150,8 @@ def _open(
     source, counts: DecodeCounts, haploid, filters: CallFilters, n_bytes: int, left_out: LeftOut
 ) -> Iterator[SiteBatch]:
     kind, place = find_format(source)
-    if kind in (PLINK, PGEN, EIGENSTRAT, ZARR) and (ploidy := ploidy_in(haploid)) > 2:
-        raise not_vcf_text(source, ploidy)
+    if kind in (PLINK, PGEN, EIGENSTRAT, ZARR) and is_layered(haploid):
+        raise not_vcf_text(source, haploid)
     if kind == PLINK:
         from ..io.plink import stream_plink
 

@@ -11,7 +11,8 @@ import logging
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,13 @@ from ..copying.fit import fit_model
 from ..core.errors import UserError
 from ..core.files import atomic_path, require_output
 from ..core.text import read_text
-from ..io.frozen_haplotypes import VERSION, is_frozen
+from ..io.frozen_haplotypes import (
+    VERSION,
+    HaplotypePanel,
+    is_frozen,
+    open_haplotypes,
+    require_intact,
+)
 from ..io.phased import (
     ABSENT,
     PhasedSites,
@@ -131,6 +138,34 @@ def write_haplotypes(
     most = max(part["haplotypes"] for part in panel.parts)
     sizes = {"samples": len(samples), "haplotypes": most, "parts": len(panel.parts)}
     return sizes | {"same_site": panel.repeated}
+
+
+@contextmanager
+def frozen_for(
+    reference: Path, genetic_map: str, folder: Path, threads: int
+) -> Iterator[HaplotypePanel]:
+    """A frozen reference, opened; a VCF is frozen in a folder for as long as it is needed.
+
+    Raises
+    ------
+    UserError
+        As `freeze_haplotypes`; or a map is given with a frozen reference.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if is_frozen(reference):
+        if genetic_map:
+            raise UserError(
+                f"{reference} is frozen with its own map; leave --map out, or freeze the reference "
+                "again with this map."
+            )
+        panel = open_haplotypes(reference)
+        require_intact(panel)
+        yield panel
+        return
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".frozen") as place:
+        frozen = Path(place) / "reference.npz"
+        freeze_haplotypes(reference, frozen, genetic_map, threads=threads)
+        yield open_haplotypes(frozen)
 
 
 def reference_files(reference: Path) -> list[Path]:

@@ -20,10 +20,12 @@ from ..io.batches import (
     DecodeCounts,
     LeftOut,
     SiteBatch,
+    for_file,
     is_haploid,
+    is_layered,
     not_vcf_text,
     only_haploid,
-    ploidy_in,
+    ploidies_in,
 )
 from ..io.bed import LEAST_NAMED, name_rows, open_bed
 from ..io.call_filters import CallFilters
@@ -40,7 +42,7 @@ from ..io.formats import (
     remarks_on,
 )
 from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples
-from ..io.layers import columns_of, n_layers
+from ..io.layers import columns_of, layers_each, most_layers
 from ..io.listed_rows import LEAST_LISTED, ListedRows, RowsFile, write_again
 from ..io.plink import stream_plink
 from ..io.sites import canonical_contig
@@ -106,6 +108,7 @@ def ingest_cohort(
     excluded: Collection[str] = (),
     excluded_contigs: Collection[str] = (),
     fasta: Path | None = None,
+    ploidy: Mapping[str, int] | None = None,
     threads: int = 1,
 ) -> IngestCounts:
     """Decode a cohort's files to {out_prefix}.bed, .bim, .fam and .json, all written atomically.
@@ -136,6 +139,8 @@ def ingest_cohort(
         nothing; so is one of the samples to leave out.
     fasta : Path, optional
         Genome to whose bases and strand REF is turned (`reference_check.turn_to_genome`).
+    ploidy : dict, optional
+        Of each sample, where the study has several.
 
     Raises
     ------
@@ -148,7 +153,7 @@ def ingest_cohort(
     before = _sizes_and_dates(files)
     decode = DecodeCounts()
     left_out = LeftOut(frozenset(excluded), frozenset(excluded_contigs))
-    opened = [_open(path, decode, haploid, filters, left_out, threads) for path in paths]
+    opened = [_open(path, decode, haploid, filters, left_out, threads, ploidy) for path in paths]
     samples = opened[0].samples
     for other in opened[1:]:
         require_same_samples(paths[0], samples, other.path, other.samples)
@@ -163,10 +168,16 @@ def ingest_cohort(
     ]
     kept = np.array([k for k, name in enumerate(samples) if name not in excluded], np.int64)
     fam = _fam_text([samples[k] for k in kept], [own_sexes[k] for k in kept], sexes or {})
-    layers = n_layers(ploidy_in(haploid))
+    kinds, _ = ploidies_in(haploid)
+    layers = most_layers(kinds)
     if layers > 1:
-        rows_of = fam.splitlines(keepends=True)
-        fam = "".join(f"{k + 1}{row[1:]}" for k in range(layers) for row in rows_of)
+        sizes = [layers] * len(kept)
+        if len(kinds) > 1:
+            sizes = layers_each([(ploidy or {}).get(samples[k], 2) for k in kept], kinds).tolist()
+        rows_of = list(zip(fam.splitlines(keepends=True), sizes, strict=True))
+        fam = "".join(
+            f"{'-' * (k >= size)}{k + 1}{row[1:]}" for k in range(layers) for row, size in rows_of
+        )
     n_columns = layers * len(kept)
     with ExitStack() as stack:
         bed_path, bim_path, fam_path = (
@@ -274,12 +285,14 @@ def _open(
     filters: CallFilters,
     left_out: LeftOut,
     threads: int,
+    ploidy: Mapping[str, int] | None,
 ) -> _Source:
     """Open a source: its samples, and a lazy iterator over its sites, which adds to `decode`."""
     samples, sexes = read_file_samples(path)
     kind, place = find_format(path)
-    if kind in (PLINK, PGEN, EIGENSTRAT, ZARR) and (ploidy := ploidy_in(haploid)) > 2:
-        raise not_vcf_text(path, ploidy)
+    if kind in (PLINK, PGEN, EIGENSTRAT, ZARR) and is_layered(haploid):
+        raise not_vcf_text(path, haploid)
+    own = for_file(haploid, samples, ploidy)
     batches: Iterator[SiteBatch]
     if kind == PLINK:
         batches = stream_plink(place, decode, filters)
@@ -293,12 +306,12 @@ def _open(
         from ..io.vcf_zarr import stream_zarr
 
         batches = stream_zarr(
-            place, decode, haploid=haploid, filters=filters, left_out=left_out, threads=threads
+            place, decode, haploid=own, filters=filters, left_out=left_out, threads=threads
         )
     else:
         batches = stream_sites(
             place,
-            haploid=haploid,
+            haploid=own,
             filters=filters,
             left_out=left_out,
             counts=decode,

@@ -14,8 +14,7 @@ from ..core.errors import UserError
 from ..io.frozen_haplotypes import HaplotypePanel
 from ..io.phased import ABSENT, NO_ALLELE, PhasedSites, read_phased_samples, stream_phased
 from ..io.sites import canonical_contig
-from .check_reference import MIN_SHARE
-from .match import Matched, count_matched, match, require_one_build
+from .match import MIN_SHARE, Matched, count_matched, match, require_one_build
 
 log = logging.getLogger("popdesic")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,11 @@ from ..core.files import atomic_path
 from ..engine.backend import Backend
 from ..engine.site_pairs import band_blocks, band_pairs, called_samples, is_narrow, moments
 from ..engine.terms import Planes
-from ..io.sites import contig_runs
+from ..io.sites import chunks, contig_runs
+from .dosage_r2 import dosage_r2
+
+#: Sites of a block of correlations of polyploids.
+DOSAGE_SITES = 256
 
 
 def prune_windows(
@@ -65,7 +70,13 @@ def widest_window(sites: pd.DataFrame, amount: float, unit: str) -> int:
     return widest
 
 
-def pruned(planes: Planes, sites: pd.DataFrame, pruning: tuple, backend: Backend) -> np.ndarray:
+def pruned(
+    planes: Planes,
+    sites: pd.DataFrame,
+    pruning: tuple,
+    backend: Backend,
+    alleles: np.ndarray | None = None,
+) -> np.ndarray:
     """Select the sites that LD pruning removes.
 
     In each window all pairs of remaining sites are compared once. Where r2 > threshold, the site
@@ -82,6 +93,9 @@ def pruned(planes: Planes, sites: pd.DataFrame, pruning: tuple, backend: Backend
         `chrom`, `pos`; sites of a contig are consecutive, positions ascend.
     pruning : tuple
         From `parse_pruning`.
+    alleles : int8 array, (n_sites, n), optional
+        Of polyploids, whose planes have several columns of a sample: their ALT alleles, -1 where
+        missing. They are correlated, not the planes.
 
     Returns
     -------
@@ -102,7 +116,12 @@ def pruned(planes: Planes, sites: pd.DataFrame, pruning: tuple, backend: Backend
     rows = np.arange(planes.n_samples)
     ends = stop[np.searchsorted(start, rows, "right") - 1]  # of the last window that has the site
     correlated = np.zeros((len(rows), max(1, int((ends - rows).max()) - 1)), bool)
-    if is_narrow(ends):
+    if alleles is not None:
+        for first, r2 in _dosage_blocks(alleles, ends, backend.threads):
+            for i in range(first, first + len(r2)):
+                own = r2[i - first, i - first + 1 : ends[i] - first]
+                correlated[i, : len(own)] = own > threshold
+    elif is_narrow(ends):
         for first, r2 in band_blocks(backend, planes, ends):
             correlated[first : first + len(r2), : r2.shape[1]] = r2 > threshold  # False for NaN
     else:
@@ -111,6 +130,15 @@ def pruned(planes: Planes, sites: pd.DataFrame, pruning: tuple, backend: Backend
             correlated[i[above], j[above] - i[above] - 1] = True
     prune(correlated, start, stop, np.maximum(af, 1 - af), removed)
     return removed
+
+
+def _dosage_blocks(
+    alleles: np.ndarray, ends: np.ndarray, threads: int
+) -> Iterator[tuple[int, np.ndarray]]:
+    """First site of each block, and its r2 with sites from the first one on: (n, width)."""
+    for first, last in chunks(len(alleles), DOSAGE_SITES):
+        reach = max(last, int(ends[first:last].max()))
+        yield first, dosage_r2(alleles[first:last], alleles[first:reach], threads)
 
 
 def write_lists(sites: pd.DataFrame, removed: np.ndarray, kept_out: Path, removed_out: Path):

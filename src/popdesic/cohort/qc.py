@@ -15,7 +15,7 @@ from ..core.tables import open_lines, text_of_rows, write_table
 from ..core.threads import forked_in_order
 from ..io.bed import open_cohort, read_bim, read_fam
 from ..io.genotypes import unpack_bed
-from ..io.layers import join_layers, layers_in
+from ..io.layers import columns_there, join_layers, layers_in, sizes_in
 from ..io.sites import canonical_contig, canonical_contigs, chunks
 from .call_rates import call_rate_bound
 from .hwe_groups import REST, HweGroup, group_samples, judge_groups, untested_groups
@@ -70,13 +70,14 @@ def summarize_cohort(
     layers = layers_in(fam)
     listed = fam["sample"][: len(fam) // layers]
     names = [name for name in listed if name not in excluded]
-    rows, _ = open_cohort(prefix, names)
+    rows, of_columns = open_cohort(prefix, names)
+    sizes = sizes_in(of_columns)
     by_sample = np.zeros((len(names), 4), np.int64)
     for first, last in chunks(len(rows)):
         if layers == 1:
             add_calls(rows, first, last, by_sample)
         else:
-            by_sample += _count_polyploids(rows[first:last], len(names), layers)
+            by_sample += _count_polyploids(rows[first:last], sizes, layers)
     if layers > 1:  # no sex, no Mendelian errors
         checks = Checks(sexes=checks.sexes if checks else {})
     samples = _sample_table(names, populations, by_sample, min_sample_call_rate)
@@ -103,13 +104,17 @@ def summarize_cohort(
         groups = judge_groups(rows, _autosomal(bim, checks or Checks()), group, labels)
     else:
         groups = untested_groups(group, labels)
-        group = np.tile(group, layers)
+        group = np.where(columns_there(sizes, layers), np.tile(group, layers), -1)
     if populations_out is not None:
         write_table(populations_out, pd.DataFrame([asdict(one) for one in groups]))
 
     def lines(first: int, last: int) -> str:
         counts = count_groups_at(rows, first, last, group, len(labels))
-        table = _site_table(bim.iloc[first:last], counts, groups, layers)
+        missing = counts
+        if layers > 1:  # of samples, by their first layer
+            once = np.where(np.arange(len(group)) < len(names), group, -1)
+            missing = count_groups_at(rows, first, last, once, len(labels))
+        table = _site_table(bim.iloc[first:last], counts, groups, missing)
         return text_of_rows(table, header=first == 0)
 
     with atomic_path(sites_out) as temporary, open_lines(temporary) as file:
@@ -153,20 +158,20 @@ def _autosomal(bim: pd.DataFrame, checks: Checks) -> np.ndarray:
     return np.flatnonzero(~np.isin(canonical_contigs(bim.chrom), others))
 
 
-def _count_polyploids(rows: np.ndarray, n_samples: int, layers: int) -> np.ndarray:
+def _count_polyploids(rows: np.ndarray, sizes: np.ndarray, layers: int) -> np.ndarray:
     """Calls of each sample: REF alone, both alleles, ALT alone, missing; int64 (n_samples, 4)."""
-    genotypes = join_layers(unpack_bed(np.ascontiguousarray(rows), n_samples * layers), layers)
-    called, alone = genotypes >= 0, [genotypes == 0, genotypes == 2 * layers]
+    genotypes = join_layers(unpack_bed(np.ascontiguousarray(rows), len(sizes) * layers), layers)
+    called, alone = genotypes >= 0, [genotypes == 0, genotypes == 2 * sizes]
     both = called & ~alone[0] & ~alone[1]
     return np.stack([part.sum(axis=0) for part in (alone[0], both, alone[1], ~called)], axis=1)
 
 
 def _site_table(
-    bim: pd.DataFrame, counts: np.ndarray, groups: list[HweGroup], layers: int
+    bim: pd.DataFrame, counts: np.ndarray, groups: list[HweGroup], of_samples: np.ndarray
 ) -> pd.DataFrame:
     """Site statistics from int64 counts (n_sites, n_groups, 4) of 0, 1, 2 and missing.
 
-    Counts of polyploids are those of all layers.
+    Counts of polyploids are those of all layers, and `of_samples` those of the first layer.
     """
     total = counts.sum(axis=1)
     called = total[:, :3].sum(axis=1)
@@ -182,7 +187,7 @@ def _site_table(
             "n_alt": total[:, 2],
             "n_missing": total[:, 3],
             "af": _ratio(total[:, 1] + 2 * total[:, 2], 2 * called),
-            "call_rate_bound": _least_call_rate(counts, groups, layers),
+            "call_rate_bound": _least_call_rate(of_samples, groups),
         }
     )
     from .hardy_weinberg_cpu import hwe_exact
@@ -196,11 +201,11 @@ def _site_table(
     return table.assign(**p_values)
 
 
-def _least_call_rate(counts: np.ndarray, groups: list[HweGroup], layers: int) -> np.ndarray:
+def _least_call_rate(counts: np.ndarray, groups: list[HweGroup]) -> np.ndarray:
     """Lowest `call_rate_bound` of the cohort and its labelled populations: float64 (n_sites,)."""
     labelled = [counts[:, k] for k, one in enumerate(groups) if one.population != REST]
     parts = [counts.sum(axis=1), *labelled]
-    missing = [(part[:, 3] // layers, int(part[0].sum()) // layers) for part in parts]
+    missing = [(part[:, 3], int(part[0].sum())) for part in parts]
     return np.min([call_rate_bound(*given) for given in missing], axis=0)
 
 

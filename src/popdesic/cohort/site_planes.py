@@ -12,7 +12,7 @@ from ..engine.backend import Backend
 from ..engine.terms import Planes, aligned_zeros
 from ..io.bed import open_bed, read_fam
 from ..io.genotypes import take_samples
-from ..io.layers import layers_in
+from ..io.layers import columns_there, layers_in, sizes_in
 
 #: Words of a plane are padded to whole 512-bit vectors.
 WORDS_MULTIPLE = 8
@@ -91,9 +91,12 @@ def read_site_planes(
     beds = [open_bed(prefix) for prefix in prefixes]
     fams = [read_fam(prefix) for prefix in prefixes]
     if keep is None:
-        keep = [np.ones(len(fam), bool) for fam in fams]
+        keep = [columns_there(sizes_in(fam), layers_in(fam)) for fam in fams]
     else:
-        keep = [np.tile(who, layers_in(fam)) for who, fam in zip(keep, fams, strict=True)]
+        keep = [
+            np.tile(who, layers_in(fam)) & columns_there(sizes_in(fam), layers_in(fam))
+            for who, fam in zip(keep, fams, strict=True)
+        ]
 
     def read(*bounds) -> Planes:
         rows = slice(*bounds) if len(bounds) == 2 else bounds[0]

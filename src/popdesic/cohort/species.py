@@ -146,13 +146,13 @@ def _shown(value: object) -> str:
     return (", ".join(value) or "none") if isinstance(value, list) else str(value)
 
 
-def remark_on_ploidy(config: dict, ploidy: int) -> list[str]:
+def remark_on_ploidy(config: dict, *ploidy: int) -> list[str]:
     """A sentence if samples are of another ploidy than most of the species."""
     found = known_species().get(config["species"])
-    if found is None or found.ploidy == ploidy:
+    if found is None or found.ploidy in ploidy:
         return []
     return [
         f"config/config.yaml: species is {found.name}, whose samples mostly have ploidy "
-        f"{found.ploidy}, but these have ploidy {ploidy}; write the column ploidy of "
-        f"{config['samples']} if that is wrong."
+        f"{found.ploidy}, but these have ploidy {', '.join(map(str, ploidy))}; write the column "
+        f"ploidy of {config['samples']} if that is wrong."
     ]

@@ -9,17 +9,21 @@ over stretches is compared with that of sums in which each stretch has a random 
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import numpy as np
 
 from ..components.eigen import leading_eigenpairs
+from ..core.files import beside
+from ..core.tables import read_table, write_table
 from ..core.threads import one_blas_thread
 
 log = logging.getLogger("popdesic")
 
 #: Sums with random signs.
 FLIPS = 50
-#: Deviations of these above their mean from which the largest eigenvalue is structure.
+#: Deviations of these above their mean from which the largest eigenvalue is structure
+#: (tests/bench/bench_painting.py).
 LEAST_EXCESS = 6.0
 #: Neither part of a division has fewer samples.
 LEAST_SAMPLES = 5
@@ -53,6 +57,21 @@ def divide_samples(lengths: np.ndarray) -> np.ndarray:
             waiting += [members[~second], members[second]]
     _, first, inverse = np.unique(found, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
+
+
+def write_groups(out: Path, lengths: np.ndarray) -> list[int]:
+    """Add the group of each sample to the list beside a painting; returns their sizes.
+
+    Parameters
+    ----------
+    out : Path
+        Of `paint_file.paint_file`.
+    lengths : float64 (n_stretches, n_samples, n_samples)
+    """
+    path = beside(str(out.with_suffix("")), ".samples.tsv")
+    group = divide_samples(lengths)
+    write_table(path, read_table(path).assign(group=group))
+    return np.bincount(group).tolist()
 
 
 def _halves(lengths: np.ndarray) -> np.ndarray | None:

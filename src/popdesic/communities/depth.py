@@ -15,7 +15,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..components.relationship import CHUNK_SITES, Reader, names_once, read_cohorts
+from ..components.relationship import (
+    CHUNK_SITES,
+    Alleles,
+    Reader,
+    alleles_of,
+    names_once,
+    read_cohorts,
+)
 from ..core.tables import read_table
 from ..core.threads import one_blas_thread, run_tasks
 from ..io.bed import read_bim
@@ -46,17 +53,24 @@ class Genotypes:
         whom they are related to must not change earlier results.
     ploidy : int
         Gene copies of a sample. Of an odd ploidy genotypes count each twice (`io.layers`).
+    alleles : Alleles, optional
+        What genotypes count, where samples are of several ploidies.
     """
 
     read: Reader
     sites: pd.DataFrame
     unrelated: np.ndarray
     ploidy: int = 2
+    alleles: Alleles | None = None
 
     @property
     def most(self) -> int:
         """The largest genotype."""
-        return 2 * n_layers(self.ploidy)
+        return self.alleles.most if self.alleles else 2 * n_layers(self.ploidy)
+
+    def copies_of(self, samples: np.ndarray) -> np.ndarray | None:
+        """`Alleles.copies` of some samples; None where all have as many."""
+        return self.alleles.copies[samples] if self.alleles else None
 
 
 @dataclass(frozen=True)
@@ -100,6 +114,8 @@ def open_genotypes(
     read_all, _ = read_cohorts(prefixes, rows)
     everyone = pd.concat([names_once(prefix) for prefix in prefixes])
     place = pd.Series(np.arange(len(everyone)), everyone)[samples].to_numpy()
+    alleles = alleles_of(prefixes)
+    own = alleles.copies is not None and alleles._replace(copies=alleles.copies[place])
     related = set()
     if unrelated is not None:
         table = read_table(unrelated)
@@ -109,6 +125,7 @@ def open_genotypes(
         read_bim(prefixes[0]).iloc[rows][["chrom", "pos"]].reset_index(drop=True),
         ~samples.isin(related).to_numpy(),
         ploidy,
+        own or None,
     )
 
 
@@ -119,7 +136,12 @@ def evenly(rows: np.ndarray) -> np.ndarray:
 
 @one_blas_thread
 def count_partitions(
-    read: Reader, n_sites: int, partitions: Sequence[np.ndarray], threads: int = 1, most: int = 2
+    read: Reader,
+    n_sites: int,
+    partitions: Sequence[np.ndarray],
+    threads: int = 1,
+    most: int = 2,
+    copies: np.ndarray | None = None,
 ) -> list[Counts]:
     """Gene copies of each group of each partition, in one pass over the genotypes.
 
@@ -133,6 +155,8 @@ def count_partitions(
         Changes no byte.
     most : int
         The largest genotype: copies of any allele that a called one has.
+    copies : int64 array, (n,), optional
+        Those of each sample, whose genotypes are in units of 1 / most.
     """
     sizes = [int(partition.max()) + 1 for partition in partitions]
     starts = [0, *np.cumsum(sizes).tolist()]
@@ -140,13 +164,18 @@ def count_partitions(
     for partition, start in zip(partitions, starts, strict=False):
         counted = np.flatnonzero(partition >= 0)
         member[counted, start + partition[counted]] = 1
+    of_sample = None if copies is None else copies[:, None].astype(np.float32)
     alt, called = np.zeros((2, starts[-1], n_sites))
 
     def count(first: int, last: int) -> None:
         genotypes = read(first, last)
         there = genotypes >= 0  # float32 holds sums of less than 2**24 copies exactly
+        if copies is not None:
+            genotypes = genotypes // (most // copies).astype(np.int8)
+            called[:, first:last] = (there.astype(np.float32) @ (member * of_sample)).T
         alt[:, first:last] = (np.where(there, genotypes, 0).astype(np.float32) @ member).T
-        called[:, first:last] = most * (there.astype(np.float32) @ member).T
+        if copies is None:
+            called[:, first:last] = most * (there.astype(np.float32) @ member).T
 
     rows = max(FEWEST_ROWS, COUNTED // len(member))
     run_tasks(count, chunks(n_sites, min(rows, CHUNK_SITES)), threads)
@@ -204,7 +233,8 @@ def measure_depths(
         for row, (root, own) in zip(partitions, some, strict=True):
             row[own] = leaves_to_count(root, genotypes.unrelated[own])
         given = genotypes.read, len(genotypes.sites), partitions, threads
-        counts = count_partitions(*given, genotypes.most)
+        copies = genotypes.alleles.copies if genotypes.alleles else None
+        counts = count_partitions(*given, genotypes.most, copies)
         if genotypes.ploidy % 2:
             counts = [Counts(own.alt / 2, own.called / 2) for own in counts]
         measured += [with_depths(root, own) for (root, _), own in zip(some, counts, strict=True)]

@@ -20,6 +20,8 @@ from ..components.pca import Axes
 from ..components.projection import FURTHER
 from ..components.relationship import (
     CHUNK_SITES,
+    DIPLOID,
+    Alleles,
     alt_frequency,
     groups_of_others,
     relationship_among,
@@ -75,7 +77,11 @@ def structure_within(
     def look(number: int, values: np.ndarray | None, threads: int) -> Seen:
         if values is None:
             return earlier.get(keys[number], Seen(None))
-        return _look(values, genotypes, threads)
+        own = genotypes
+        if own.alleles:
+            copies = own.copies_of(drawn[number])
+            own = replace(own, alleles=own.alleles._replace(copies=copies))
+        return _look(values, own, threads)
 
     seen: list[Seen] = []
     unseen = [own[:0] if key in earlier else own for own, key in zip(drawn, keys, strict=True)]
@@ -99,11 +105,13 @@ def structure_within(
 
 def _look(values: np.ndarray, source: Genotypes, threads: int) -> Seen:
     """Splits of some samples on the components of their genotypes (n_sites, n)."""
-    axes, af = own_axes(values, source.sites, threads, source.most)
+    alleles = source.alleles or Alleles(source.most)
+    axes, af = own_axes(values, source.sites, threads, alleles)
     if axes is None or not axes.k:
         return Seen(0)
     everyone = np.ones(values.shape[1], bool)
-    tree = split_samples(axes.with_scores(everyone, np.empty((0, axes.k))))
+    scores = axes.with_scores(everyone, np.empty((0, axes.k)))
+    tree = split_samples(alleles.as_shares(scores))
     if not tree.halves:
         return Seen(axes.significant)
     opened = replace(source, read=lambda first, last: values[first:last], unrelated=everyone)
@@ -113,14 +121,15 @@ def _look(values: np.ndarray, source: Genotypes, threads: int) -> Seen:
 
 
 def own_axes(
-    values: np.ndarray, sites: pd.DataFrame, threads: int = 1, most: int = 2
+    values: np.ndarray, sites: pd.DataFrame, threads: int = 1, alleles: Alleles = DIPLOID
 ) -> tuple[Axes | None, np.ndarray]:
     """The significant axes of some genotypes (n_sites, n), MOST_COMPONENTS at most, and `Seen.af`.
 
     No axes where nothing varies.
     """
     n = values.shape[1]
-    af = alt_frequency(values, most)
+    most, weights = alleles.most, alleles.weights
+    af = alt_frequency(values, most, alleles.copies)
     with np.errstate(invalid="ignore"):
         used = np.minimum(af, 1 - af) >= MIN_MAF
     common, places = values[used], sites[used]
@@ -128,10 +137,18 @@ def own_axes(
     def read(first: int, last: int) -> np.ndarray:
         return common[first:last]
 
-    relationship = relationship_among(read, [n], af[used], threads, most)
+    relationship = relationship_among(read, [n], af[used], threads, most, weights)
     try:
         axes, tests, _ = significant_axes(
-            relationship, read, [n], af[used], places, "auto", threads=threads, most=most
+            relationship,
+            read,
+            [n],
+            af[used],
+            places,
+            "auto",
+            threads=threads,
+            most=most,
+            weights=weights,
         )
     except UserError:
         return None, np.zeros(len(af))
@@ -146,6 +163,7 @@ def _place(
 ) -> np.ndarray:
     """Group of each member of a community: that of the nearest of those drawn, on their axes."""
     shown, axes = np.isin(members, drawn), seen.axes
+    alleles = Alleles(genotypes.most, genotypes.copies_of(members))
 
     def read(first: int, last: int) -> np.ndarray:
         return genotypes.read(first, last)[:, members]
@@ -153,9 +171,9 @@ def _place(
     others = [np.empty((0, axes.k))]
     for blocks in groups_of_others([len(members)], shown):
         given = read, [len(members)], shown, seen.af, threads, blocks
-        rows, own = relationship_to(*given, genotypes.most)
+        rows, own = relationship_to(*given, alleles.most, alleles.weights)
         others.append(axes.project(rows, own))
-    scores = axes.with_scores(shown, np.concatenate(others))
+    scores = alleles.as_shares(axes.with_scores(shown, np.concatenate(others)))
     groups = np.empty(len(members), np.int64)
     groups[shown] = seen.groups
     if not shown.all():

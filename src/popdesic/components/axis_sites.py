@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from ..cohort.dosage_r2 import dosage_r2
 from ..cohort.long_range_ld import in_regions
 from ..cohort.prune import pruned, widest_window
 from ..cohort.site_planes import PlanesReader, contigs_at_once
@@ -60,6 +62,7 @@ def choose_sites(
     *,
     n_samples: int = 0,
     read_alone: PlanesReader | None = None,
+    read_alleles: Callable[[int, int], np.ndarray] | None = None,
     pruning: tuple[float, str, int, float] | None,
     regions: list[tuple[str, int, int, str]],
 ) -> AxisSites:
@@ -80,6 +83,8 @@ def choose_sites(
         are narrow and their planes take little memory. Changes nothing else.
     read_alone : callable, optional
         `read` on one thread, for contigs that are looked at side by side.
+    read_alleles : callable, optional
+        Of polyploids: ALT alleles of these samples, int8 (n, n_samples), which LD is of.
     pruning : tuple, optional
         From `parse_pruning`; None prunes nothing.
     regions : list
@@ -99,7 +104,9 @@ def choose_sites(
 
     def choose(first: int, last: int) -> _Contig:
         here = sites.iloc[first:last].reset_index(drop=True)
-        return _choose_on_contig(read(first, last), here, outside[first:last], pruning, backend)
+        alleles = None if read_alleles is None or pruning is None else read_alleles(first, last)
+        given = read(first, last), here, outside[first:last], pruning, backend, alleles
+        return _choose_on_contig(*given)
 
     found = run_tasks(choose, runs, at_once)
     af = np.concatenate([one.af for one in found] or [np.empty(0)])
@@ -139,6 +146,7 @@ def _choose_on_contig(
     outside: np.ndarray,
     pruning: tuple[float, str, int, float] | None,
     backend: Backend,
+    alleles: np.ndarray | None,
 ) -> _Contig:
     """`choose_sites` of one contig; `outside` of all regions, bool (n_sites,)."""
     alt, _ = moments(planes)
@@ -149,20 +157,28 @@ def _choose_on_contig(
     keep, r2, beyond = eligible.copy(), None, np.empty(0)
     if pruning is not None and keep.any():
         *window, asked = pruning
-        r2 = min(max(asked, CHANCE / planes.n_sites), 1.0)
+        n_samples = planes.n_sites if alleles is None else alleles.shape[1]
+        r2 = min(max(asked, CHANCE / n_samples), 1.0)
         kept = Planes(planes.words[keep], planes.n_sites)
-        keep[keep] = ~pruned(kept, sites[keep].reset_index(drop=True), (*window, r2), backend)
+        there = sites[keep].reset_index(drop=True)
+        own = None if alleles is None else alleles[keep]
+        keep[keep] = ~pruned(kept, there, (*window, r2), backend, own)
         if window[1] == "bp":
             rows = np.flatnonzero(keep)
             pos = sites.pos.to_numpy(np.int64)[rows]
-            beyond = _r2_beyond(planes, rows, pos, window[0], backend)
+            beyond = _r2_beyond(planes, rows, pos, window[0], backend, alleles)
     counts = ~varies, varies & ~eligible, eligible & ~keep
     lost = dict(zip(LOST, (int(one.sum()) for one in counts), strict=True))
     return _Contig(af, keep, lost, r2, beyond)
 
 
 def _r2_beyond(
-    planes: Planes, rows: np.ndarray, pos: np.ndarray, window: float, backend: Backend
+    planes: Planes,
+    rows: np.ndarray,
+    pos: np.ndarray,
+    window: float,
+    backend: Backend,
+    alleles: np.ndarray | None,
 ) -> np.ndarray:
     """r2 of sites (`rows` at `pos`) with the first site beyond a window, up to twice as far."""
     partner = np.searchsorted(pos, pos + window, "right")
@@ -171,6 +187,12 @@ def _r2_beyond(
     if not len(first):
         return np.empty(0)
     first = first[np.unique(np.linspace(0, len(first) - 1, PAIRS_BEYOND).round().astype(int))]
-    a, b = (Planes(planes.words[rows[k]], planes.n_sites) for k in (first, partner[first]))
-    r2 = np.diag(r2_block(a, b, backend)) - 1 / max(planes.n_sites - 1, 1)
+    pairs = rows[first], rows[partner[first]]
+    if alleles is None:
+        n_samples = planes.n_sites
+        found = r2_block(*(Planes(planes.words[k], n_samples) for k in pairs), backend)
+    else:
+        n_samples = alleles.shape[1]
+        found = dosage_r2(*(alleles[k] for k in pairs), backend.threads)
+    r2 = np.diag(found) - 1 / max(n_samples - 1, 1)
     return r2[np.isfinite(r2)]

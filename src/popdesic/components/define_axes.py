@@ -32,8 +32,8 @@ from .noise_null import significant_axes
 from .one_family import axes_of_families, drop_families
 from .pca import STORED, WEIGHTS
 from .relationship import (
+    alleles_of,
     calls_of,
-    most_alleles,
     names_once,
     read_cohorts,
     relationship_among,
@@ -100,18 +100,19 @@ def define_axes(
     sites, _ = load_panel(panel)
     laps.end("panel")
     names = [names_once(prefix) for prefix in prefixes]
-    most = most_alleles(prefixes[0])
     keep = unrelated_founders(names, unrelated)
     backend = backend or cpu_backend(threads)
     stored = STORED if pcs == "auto" else 0
     families: list[dict] = []
     while True:
+        most, _, layered = alleles = alleles_of(prefixes, keep)
         chosen_sites = choose_sites(
             read_site_planes(prefixes, keep, threads),
             sites,
             backend,
             n_samples=sum(int(who.sum()) for who in keep),
             read_alone=read_site_planes(prefixes, keep),
+            read_alleles=read_cohorts(prefixes, None, keep)[0] if layered else None,
             pruning=parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None,
             regions=regions,
         )
@@ -120,7 +121,7 @@ def define_axes(
         defining = [s for own, who in zip(names, keep, strict=True) for s in own[who]]
         many = None
         given = prefixes, chosen_sites.rows, keep, chosen_sites.af
-        if len(defining) > most_dense and most == 2:
+        if len(defining) > most_dense and not layered:
             many = products_of_many(calls_of(*given), defining, backend)
             laps.end("genotypes and their sums")
         if many is not None:
@@ -137,7 +138,7 @@ def define_axes(
         else:
             read, sizes = read_cohorts(prefixes, chosen_sites.rows, keep)
             axes, tests, noise = significant_axes(
-                relationship_among(read, sizes, chosen_sites.af, threads, most),
+                relationship_among(read, sizes, chosen_sites.af, threads, most, alleles.weights),
                 read,
                 sizes,
                 chosen_sites.af,
@@ -147,6 +148,7 @@ def define_axes(
                 threads=threads,
                 names=defining,
                 most=most,
+                weights=alleles.weights,
             )
             laps.end("axes")
         found = (
@@ -170,10 +172,10 @@ def define_axes(
         loadings = loadings_of_many(many, axes)
     else:
         leading = axes.values[: axes.k], axes.vectors[:, : axes.k]
-        loadings = site_loadings(read, chosen_sites.af, *leading, most)
+        loadings = site_loadings(read, chosen_sites.af, *leading, most, alleles.weights)
     laps.end("loadings")
     weights = {}
-    if by_weights(len(defining)) and most == 2:
+    if by_weights(len(defining)) and not layered:
         products = many.products if many else backend.genotype_products(calls_of(*given))
         called = many.called if many else products.sample_sums().called
         weights[WEIGHTS] = site_weights(products, called, defining, axes.vectors)

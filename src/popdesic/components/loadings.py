@@ -24,7 +24,12 @@ SEED = 1
 
 @one_blas_thread
 def site_loadings(
-    read: Reader, af: np.ndarray, values: np.ndarray, vectors: np.ndarray, most: int = 2
+    read: Reader,
+    af: np.ndarray,
+    values: np.ndarray,
+    vectors: np.ndarray,
+    most: int = 2,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Loadings of sites on axes: the right singular vectors of the standardised genotypes.
 
@@ -36,8 +41,8 @@ def site_loadings(
         Their ALT frequencies, none 0 or 1.
     values, vectors : float64 arrays, (k,), (n, k)
         Of their relationship.
-    most : int
-        The largest genotype.
+    most, weights
+        Of `relationship.Alleles`.
 
     Returns
     -------
@@ -46,6 +51,8 @@ def site_loadings(
     """
     found = np.empty((len(af), len(values)))
     axes = vectors / np.sqrt(values * len(af))
+    if weights is not None:
+        axes *= weights[:, None]
     for first, last in chunks(len(af), CHUNK_SITES):
         found[first:last] = standardize(read(first, last), af[first:last], most)[0] @ axes
     return found

@@ -63,6 +63,7 @@ def measure_noise(
     names: Sequence[str] | None = None,
     axes: Axes | None = None,
     most: int = 2,
+    weights: np.ndarray | None = None,
 ) -> Noise:
     """Noise of the samples and sites that define the axes, for `pca.axes_of`.
 
@@ -76,7 +77,7 @@ def measure_noise(
     ----------
     relationship : float64 array, (n, n)
         Of the samples and sites that define the axes.
-    read, sizes, af, threads, most
+    read, sizes, af, threads, most, weights
         As in `relationship_among`, of these.
     sites : DataFrame
         `chrom`, `pos`.
@@ -87,7 +88,7 @@ def measure_noise(
         Of `pca.decompose`, where they are known already.
     """
     lots = lots_of(range(sum(sizes)) if names is None else names)
-    source = _Source(read, af, most)
+    source = _Source(read, af, most, weights)
     if axes is None:
         axes = decompose(relationship)
     known = axes.vectors[:, :0]
@@ -118,19 +119,20 @@ def significant_axes(
     threads: int = 1,
     names: Sequence[str] | None = None,
     most: int = 2,
+    weights: np.ndarray | None = None,
 ) -> tuple[Axes, Significance, Noise]:
     """`pca.axes_of` with noise as it is measured here, and that noise: one decomposition for both.
 
     Parameters
     ----------
-    relationship, read, sizes, af, sites, threads, names, most
+    relationship, read, sizes, af, sites, threads, names, most, weights
         As in `measure_noise`.
     components : int or 'auto'
         As in `pca.axes_of`.
     """
     axes = decompose(relationship, *components)
     given = relationship, read, sizes, af, sites, threads
-    noise = measure_noise(*given, names=names, axes=axes, most=most)
+    noise = measure_noise(*given, names=names, axes=axes, most=most, weights=weights)
     squares = float((relationship**2).sum())
     n = len(relationship)
     return *choose_components(axes, squares, n, *components, noise=noise), noise
@@ -151,11 +153,12 @@ def deviation_of(numbers: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class _Source:
-    """Genotypes, frequencies, and the largest genotype."""
+    """Genotypes, frequencies, the largest genotype, and weights of the samples."""
 
     read: Reader
     af: np.ndarray
     most: int
+    weights: np.ndarray | None
 
 
 def _draw(
@@ -217,6 +220,8 @@ def _flipped_products(
         for one in np.unique(stretch[first:last]):
             rows = stretch[first:last] == one
             values, _ = standardize(genotypes[rows], af[first:last][rows], source.most)
+            if source.weights is not None:
+                values *= source.weights
             values -= (values @ known) @ known.T
             if len(names) == group and one != names[-1]:
                 flush()

@@ -18,9 +18,9 @@ from .eigen import leading_eigenpairs
 from .loading_scores import score_by_weights
 from .projection import FURTHER, project, relatives_in
 from .relationship import (
+    alleles_of,
     calls_of,
     groups_of_others,
-    most_alleles,
     names_once,
     read_cohorts,
     relationship_to,
@@ -179,6 +179,7 @@ def place_everyone(
     founders : bool array, (n,)
         Those who define the axes.
     scores : float64 array, (n, k)
+        Of several ploidies as `Alleles.as_shares` has them.
     axes : Axes
     related : bool array, (n,)
         Those who were placed as relatives of who defines the axes; none by weights of sites.
@@ -189,6 +190,7 @@ def place_everyone(
     defining = set(stored["samples"].tolist())
     founders = np.array([name in defining for name in everyone], bool)
     related = np.zeros(len(everyone), bool)
+    alleles = alleles_of(prefixes)
     if has_weights(definition):
         keep = np.split(~founders, np.cumsum([len(own) for own in names])[:-1])
         others = place_by_weights(prefixes, keep, definition, backend)
@@ -196,13 +198,15 @@ def place_everyone(
         read, sizes = read_cohorts(prefixes, stored["sites"])
         given = read, sizes, founders, stored["af"]
         groups, told = [np.empty((0, axes.k))], [np.zeros(0, bool)]
-        most = most_alleles(prefixes[0])
         for blocks in groups_of_others(sizes, founders):
-            rows, own = relationship_to(*given, backend.threads, blocks, most)
+            rows, own = relationship_to(
+                *given, backend.threads, blocks, alleles.most, alleles.weights
+            )
             groups.append(axes.project(rows, own))
             told.append(axes.has_relatives(rows))
         others, related[~founders] = np.concatenate(groups), np.concatenate(told)
-    return everyone, founders, axes.with_scores(founders, others), axes, related
+    scores = alleles.as_shares(axes.with_scores(founders, others))
+    return everyone, founders, scores, axes, related
 
 
 def place_by_weights(

@@ -3,14 +3,18 @@
 A genotype g at a site with ALT frequency p is standardised to (g - 2p) / sqrt(2p (1 - p))
 (Patterson, Price and Reich 2006); of polyploids, with `most` in place of 2. The relationship of two
 samples is the mean of their products over the sites called in both; sites with p = 0 or 1 are
-skipped.
+skipped. Of samples of several ploidies `most` is a common multiple, and genotypes are shares of
+alleles in units of 1 / `most`. Each sample then has a weight, which gives it the variance of its
+ploidy: so its standard genotype is (a - k p) / sqrt(k p (1 - p)), with a of its k alleles ALT.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,7 +23,7 @@ from ..core.threads import one_blas_thread, run_ordered, run_tasks
 from ..engine.genotype_products import Calls
 from ..io.bed import ChosenSamples, open_bed, read_fam
 from ..io.genotypes import MISSING, take_samples, unpack_bed
-from ..io.layers import columns_of, join_layers, layers_in
+from ..io.layers import columns_of, join_layers, layers_in, sizes_in
 from ..io.sites import chunks
 
 #: Sites of one pass over the genotypes.
@@ -37,7 +41,7 @@ GROUP_BYTES, PAIR_BYTES = 2 << 30, 8 + 8 + 8
 DENSE_GAIN = 100
 
 #: ``read(first, last)`` gives the genotypes of these sites: int8 (last - first, n), -1 if missing.
-#: Of polyploids they are sums of layers, from 0 to `most`.
+#: Of polyploids they are sums of layers, from 0 to `most`; of several ploidies in its units.
 Reader = Callable[[int, int], np.ndarray]
 
 
@@ -60,6 +64,12 @@ def read_cohorts(
     layers = [layers_in(fam) for fam in fams]
     counts = [len(fam) // k for fam, k in zip(fams, layers, strict=True)]
     chosen = [np.ones(count, bool) for count in counts] if keep is None else keep
+    sizes = [sizes_in(fam) for fam in fams]
+    most = _common_most(sizes)
+    units = [
+        (most // (2 * own[who])).astype(np.int8) for own, who in zip(sizes, chosen, strict=True)
+    ]
+    several = any((own > 1).any() for own in units)
 
     def read(first: int, last: int) -> np.ndarray:
         rows = slice(first, last) if sites is None else sites[first:last]
@@ -69,6 +79,8 @@ def read_cohorts(
             if not who.all():
                 part = take_samples(part, columns_of(np.flatnonzero(who), len(who), k))
             parts.append(join_layers(unpack_bed(part, k * int(who.sum())), k))
+        if several:
+            parts = [np.where(p < 0, p, p * u) for p, u in zip(parts, units, strict=True)]
         return np.concatenate(parts, axis=1)  # site by site, as compiled readers of it need
 
     return read, [int(who.sum()) for who in chosen]
@@ -80,9 +92,57 @@ def names_once(prefix: Path) -> pd.Series:
     return fam["sample"].iloc[: len(fam) // layers_in(fam)]
 
 
-def most_alleles(prefix: Path) -> int:
-    """The largest genotype that `read_cohorts` can give: 2 of diploids and haploids."""
-    return 2 * layers_in(read_fam(prefix))
+class Alleles(NamedTuple):
+    """What genotypes of `read_cohorts` count.
+
+    Attributes
+    ----------
+    most : int
+        The largest genotype that there can be: 2 of diploids and haploids.
+    copies : int64 array, (n,), optional
+        Alleles of each sample (an odd ploidy counts each twice) where samples differ in it.
+    layered : bool
+        Whether .bed files have several columns of a sample.
+    """
+
+    most: int = 2
+    copies: np.ndarray | None = None
+    layered: bool = False
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Weight of each sample's standard genotypes, float64 (n,); None: all 1."""
+        return None if self.copies is None else np.sqrt(self.copies / self.most)
+
+    def as_shares(self, scores: np.ndarray) -> np.ndarray:
+        """Scores (n, k) on axes, as those of shares of alleles.
+
+        Without this, samples of k alleles would lie sqrt(k) times as far from the origin. Now
+        samples of one population lie together, whatever their ploidy.
+        """
+        if self.copies is None:
+            return scores
+        return scores / np.sqrt(self.copies / self.most)[:, None]
+
+
+#: Of diploids and haploids.
+DIPLOID = Alleles()
+
+
+def alleles_of(prefixes: list[Path], keep: list[np.ndarray] | None = None) -> Alleles:
+    """What the genotypes of these cohorts count; arguments as of `read_cohorts`."""
+    fams = [read_fam(prefix) for prefix in prefixes]
+    sizes = [sizes_in(fam) for fam in fams]
+    most, layered = _common_most(sizes), any(layers_in(fam) > 1 for fam in fams)
+    if len(np.unique(np.concatenate(sizes))) == 1:
+        return Alleles(most, None, layered)
+    chosen = sizes if keep is None else [own[who] for own, who in zip(sizes, keep, strict=True)]
+    return Alleles(most, 2 * np.concatenate(chosen), layered)
+
+
+def _common_most(sizes: list[np.ndarray]) -> int:
+    """The least common multiple of the alleles in so many layers."""
+    return math.lcm(*(2 * np.unique(np.concatenate(sizes))).tolist())
 
 
 def calls_of(
@@ -101,11 +161,18 @@ def calls_of(
     return Calls(tuple(parts), sites, tuple(kept), af)
 
 
-def alt_frequency(genotypes: np.ndarray, most: int = 2) -> np.ndarray:
+def alt_frequency(
+    genotypes: np.ndarray, most: int = 2, copies: np.ndarray | None = None
+) -> np.ndarray:
     """ALT frequency among called genotypes, (n_sites, n) to float64 (n_sites,); NaN where none.
 
-    `most`: the largest genotype.
+    `most`, `copies`: of `Alleles`.
     """
+    if copies is not None:
+        there = genotypes >= 0
+        alt, called = np.where(there, genotypes, 0) @ copies, there @ copies
+        with np.errstate(invalid="ignore"):
+            return alt / (most * called)
     alt = sum(k * (genotypes == k).sum(axis=1) for k in range(1, most + 1))
     called = (genotypes >= 0).sum(axis=1)
     with np.errstate(invalid="ignore"):
@@ -130,7 +197,12 @@ def standardize(
 
 @one_blas_thread
 def relationship_among(
-    read: Reader, sizes: list[int], af: np.ndarray, threads: int = 1, most: int = 2
+    read: Reader,
+    sizes: list[int],
+    af: np.ndarray,
+    threads: int = 1,
+    most: int = 2,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Relationship of all samples with each other, float64 (n, n), symmetric.
 
@@ -142,8 +214,8 @@ def relationship_among(
         ALT frequency of the sites that `read` gives.
     threads : int
         Number of threads; the numbers are bit-identical for any number.
-    most : int
-        The largest genotype (`most_alleles`).
+    most, weights
+        Of `Alleles`.
     """
     pairs = block_pairs(sizes)
     n = sum(sizes)
@@ -163,6 +235,8 @@ def relationship_among(
         called.include(*missing)
     counts = called.counts()
     products /= np.maximum(counts, 1, out=counts)
+    if weights is not None:
+        products *= weights[:, None] * weights
     return np.triu(products) + np.triu(products, 1).T
 
 
@@ -175,6 +249,7 @@ def relationship_to(
     threads: int = 1,
     blocks: list[tuple[int, int]] | None = None,
     most: int = 2,
+    weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Relationship of the other samples to those that define the axes, and to themselves.
 
@@ -186,7 +261,7 @@ def relationship_to(
         Number of samples of each cohort, n in total.
     axes : bool array, (n,)
         Samples that define the axes, a in total.
-    af, threads, most
+    af, threads, most, weights
         As in `relationship_among`.
     blocks : list of (first, last), optional
         Some consecutive blocks of `blocks_of_others`: only these samples.
@@ -223,7 +298,11 @@ def relationship_to(
         squares += part.squares
     counts = called.counts()
     products /= np.maximum(counts, 1, out=counts)
-    return products, squares / np.maximum(own_called, 1)
+    own = squares / np.maximum(own_called, 1)
+    if weights is not None:
+        products *= weights[others, None] * weights[founders]
+        own *= weights[others] ** 2
+    return products, own
 
 
 @dataclass

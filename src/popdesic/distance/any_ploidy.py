@@ -20,13 +20,14 @@ Sums are exact integers, at most (360 360)^2 a site for ploidies up to 15.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ..engine.backend import Backend
 from ..engine.terms import ALLELES, PRODUCT, SQUARED, SQUARES, Planes, Product, Terms
-from ..io.layers import n_layers
+from ..io.layers import layers_each, n_layers
 
 
 class PloidyCounts(NamedTuple):
@@ -86,16 +87,37 @@ def ploidy_counts(
     unit = math.lcm(*kinds)
     rows = {p: np.flatnonzero(ploidy == p) for p in kinds}
     words = {p: thermometer(genotypes[rows[p]], p) for p in kinds}
-    found = np.zeros((2, n_samples, n_samples), np.int64)
-    for place, p in enumerate(kinds):
-        for q in kinds[place:]:
-            common = math.lcm(p, q)
-            compare = sum_squares if squared else sum_differences
-            block = compare(words[p], None if p == q else words[q], n_sites, backend)
-            block[0] *= (unit // common) ** (2 if squared else 1)
-            found[:, rows[p][:, None], rows[q]] = block
-            found[:, rows[q][:, None], rows[p]] = block.transpose(0, 2, 1)
+    side = {p: (rows[p], words[p]) for p in kinds}
+    found = _sums_of_kinds(side, None, (n_samples, n_samples), n_sites, unit, backend, squared)
     return PloidyCounts(found[0], found[1], unit)
+
+
+def _sums_of_kinds(
+    a: dict[int, tuple[np.ndarray, np.ndarray]],
+    b: dict[int, tuple[np.ndarray, np.ndarray]] | None,
+    shape: tuple[int, int],
+    n_sites: int,
+    unit: int,
+    backend: Backend,
+    squared: bool,
+) -> np.ndarray:
+    """Sums in units of 1 / `unit`, or of its square, and called sites: int64 (2, *shape).
+
+    `a`, `b`: by ploidy, numbers of the samples and their thermometers; None: a with itself.
+    """
+    found = np.zeros((2, *shape), np.int64)
+    compare = sum_squares if squared else sum_differences
+    for p, (rows, words) in a.items():
+        for q, (columns, others) in (b or a).items():
+            if b is None and q < p:
+                continue
+            same = b is None and p == q
+            block = compare(words, None if same else others, n_sites, backend)
+            block[0] *= (unit // math.lcm(p, q)) ** (2 if squared else 1)
+            found[:, rows[:, None], columns] = block
+            if b is None:
+                found[:, columns[:, None], rows] = block.transpose(0, 2, 1)
+    return found
 
 
 def ploidy_distances(
@@ -159,11 +181,15 @@ def planes_of_layers(layers: Planes, ploidy: int) -> np.ndarray:
     -------
     uint64 array, (n_samples, ploidy + 1, n_words)
     """
-    count = n_layers(ploidy)
     words = np.asarray(layers.with_mask().words)
-    parts = words.reshape(count, -1, *words.shape[1:])
+    return _planes_of_parts(words.reshape(n_layers(ploidy), -1, *words.shape[1:]), ploidy)
+
+
+def _planes_of_parts(parts: np.ndarray, ploidy: int) -> np.ndarray:
+    """`planes_of_layers` of words (n_layers, n_samples, 3, n_words)."""
     called = parts[0][:, 2:]
-    bits = parts[:, :, :1] if ploidy % 2 else parts[:, :, :2]  # an odd ploidy has each bit twice
+    # As many layers as alleles have each bit twice.
+    bits = parts[:, :, :1] if len(parts) == ploidy else parts[:, :, :2]
     planes = bits.transpose(1, 0, 2, 3).reshape(parts.shape[1], ploidy, -1)
     return np.concatenate([planes & called, called], axis=1)
 
@@ -190,6 +216,51 @@ def polyploid_counts(
     counts = {"squared": squared, "called": called}
     if differences:
         counts["ibs0"] = (squared - sum_differences(*words, a.n_sites, backend)[0]) // 2
+    return counts
+
+
+def mixed_counts(
+    a: Planes,
+    b: Planes | None,
+    ploidy: tuple[np.ndarray, np.ndarray],
+    kinds: Sequence[int],
+    backend: Backend,
+    *,
+    differences: bool,
+) -> dict[str, np.ndarray]:
+    """`polyploid_counts` of samples of several ploidies, in units of 1 over their common multiple.
+
+    Parameters
+    ----------
+    a, b : Planes
+        Layers of m and n samples (`io.layers`). ``b=None`` compares a with itself.
+    ploidy : int arrays, (m,) and (n,)
+    kinds : sequence of int
+        Ploidies of the study.
+    differences : bool
+        As in `polyploid_counts`.
+
+    Returns
+    -------
+    dict of int64 arrays, (m, n)
+    """
+
+    def by_kind(planes: Planes, own: np.ndarray) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        words = np.asarray(planes.with_mask().words)
+        parts, found = words.reshape(-1, len(own), *words.shape[1:]), {}
+        for p in np.unique(own).tolist():
+            rows = np.flatnonzero(own == p)
+            layers = int(layers_each([p], kinds)[0])
+            found[p] = rows, _planes_of_parts(parts[:layers, rows], p)
+        return found
+
+    unit, shape = math.lcm(*kinds), (len(ploidy[0]), len(ploidy[1]))
+    sides = by_kind(a, ploidy[0]), None if b is None else by_kind(b, ploidy[1])
+    given = *sides, shape, a.n_sites, unit, backend
+    squared, called = _sums_of_kinds(*given, True)
+    counts = {"squared": squared, "called": called}
+    if differences:
+        counts["ibs0"] = (squared - _sums_of_kinds(*given, False)[0]) // 2
     return counts
 
 

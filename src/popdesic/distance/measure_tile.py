@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
+from ..cohort.planes import study_ploidies
 from ..core.tables import write_npz
 from ..core.triangle import pack_counts, upper_triangle
 from ..engine.backend import Backend
 from ..engine.terms import Planes
-from .any_ploidy import polyploid_counts
+from .any_ploidy import mixed_counts, polyploid_counts
 from .tiles import SYMMETRIC, count_type, load_of_one_panel, pairwise_counts, tile_outputs
 
 
@@ -54,8 +56,13 @@ def measure_tile(
     """
     (a, about_a), (b, about_b) = load_of_one_panel([folder_a, folder_b])
     same = folder_a == folder_b
-    ploidy = about_a.get("ploidy", 2)
-    if ploidy > 2:
+    kinds = study_ploidies(about_a)
+    ploidy = math.lcm(*kinds)
+    if len(kinds) > 1:
+        each = np.array(about_a["each"]), np.array(about_b["each"])
+        parts = a, None if same else b, each, kinds, backend
+        counts = mixed_counts(*parts, differences="ibs0" in tile_outputs(metric))
+    elif ploidy > 2:
         parts = a, None if same else b, ploidy, backend
         counts = polyploid_counts(*parts, differences="ibs0" in tile_outputs(metric))
     else:

@@ -18,15 +18,20 @@ from ..io.bed import open_bed, read_bim, read_fam
 from ..io.genotypes import unpack_bed
 from .discovery import discovery_half
 from .finished import Scans
+from .lead_cohorts import lead_direction, lead_effect, lead_scores
 from .p_values import p_of_hits
 from .phantoms import conditional_test
 from .phenotype import scan_phenotype
 from .reorder import sites_of_hits
 from .scan_data import NAMES
+from .set_cohorts import combine_effects
 from .significance import hit_tables
 
 #: Loci of each scan, the best, whose leads are tested in the other half.
 MOST_TESTED = 20
+#: Columns of a lead's effect in the cohorts of the other half together.
+TOGETHER = ["cohorts", "effect", "se", "p", "q", "p_q", "i2"]
+BY_COHORT = ["scan", "locus", "rank", "cohort", "n_controls", "n_cases", "effect", "se", "p"]
 
 
 def replicate_hits(
@@ -35,6 +40,7 @@ def replicate_hits(
     samples: pd.DataFrame,
     classes: np.ndarray,
     out: Path,
+    by_cohort_out: Path,
     *,
     strata: str,
     seed: int,
@@ -53,7 +59,12 @@ def replicate_hits(
     out : Path
         One row per lead: `scan`, `locus`, `rank`, the sites, `p_discovery` (`p_values.p_of_hits`),
         people (`n_controls`, `n_cases`), `lr_p` (strata as covariates) and `p_replication`, lr_p
-        times the leads of this scan; `controls`, `cases`: the contingency table.
+        times the leads of this scan; of the direction of the discovery half (`lead_cohorts`):
+        `cohorts` that could be tested, fixed `effect`, `se`, one-sided `p_effect`, Cochran's `q`,
+        `p_q` and `i2`; `controls`, `cases`: the contingency table.
+    by_cohort_out : Path
+        One row per lead and cohort of the other half: `scan`, `locus`, `rank`, `cohort`,
+        `n_controls`, `n_cases`, `effect`, `se`, one-sided `p`.
     tests : dict
         Tests of the scan of each order.
 
@@ -67,14 +78,19 @@ def replicate_hits(
     place = pd.Series(np.arange(len(samples)), samples["sample"])
     rows = place.loc[[name for group in names for name in group]].to_numpy()
     classes = np.asarray(classes)[rows]
-    kept = (classes >= 0) & ~half[rows]
+    known = classes >= 0
+    kept = known & ~half[rows]
     kept = np.concatenate([np.flatnonzero(kept & (classes == c)) for c in (0, 1)])
+    first = np.flatnonzero(known & half[rows])
+    cohort = samples["cohort"].to_numpy()[rows]
     case = classes[kept] == 1
-    stratum = samples[strata].iloc[rows[kept]] if strata != "none" else pd.Series("all", kept)
-    further = pd.get_dummies(stratum.reset_index(drop=True)).to_numpy(float)[:, 1:]
+    stratum = samples[strata].iloc[rows] if strata != "none" else pd.Series("all", rows)
+    columns = pd.get_dummies(stratum.reset_index(drop=True)).to_numpy(float)[:, 1:]
+    further = columns[kept]
     beds = [(open_bed(prefix), len(group)) for prefix, group in zip(prefixes, names, strict=True)]
     panel = read_bim(prefixes[0]).reset_index(drop=True)
     found: list[dict] = []
+    by_cohort: list[dict] = []
     for order, (hits_path, loci_path) in tables.items():
         loci = read_table(loci_path).head(MOST_TESTED)
         if not len(loci):
@@ -84,6 +100,8 @@ def replicate_hits(
         p_discovery = p_of_hits(leads, tests[order])
         for k, sites in enumerate(sites_of_hits(leads, panel, order)):
             genotypes = np.concatenate([unpack_bed(bed[sites], n) for bed, n in beds], axis=1)
+            discovered = genotypes[:, first], classes[first] == 1, columns[first]
+            direction = lead_direction(*lead_scores(*discovered))
             genotypes = np.ascontiguousarray(genotypes[:, kept])
             p, _ = conditional_test(genotypes, np.zeros((0, len(kept)), np.int8), case, further)
             table = hit_tables(genotypes, int((~case).sum()))
@@ -93,10 +111,21 @@ def replicate_hits(
             row |= {"p_discovery": p_discovery[k]}
             row |= {"n_controls": int(table[0].sum()), "n_cases": int(table[1].sum())}
             row |= {"lr_p": p, "p_replication": min(1.0, p * len(leads))}
+            effects = []
+            for name in sorted(set(cohort[kept])):
+                own = cohort[kept] == name
+                scores = lead_scores(genotypes[:, own], case[own], further[own])
+                effects.append(lead_effect(*scores, direction))
+                sizes = {"n_controls": int((own & ~case).sum()), "n_cases": int((own & case).sum())}
+                lead = {one: row[one] for one in ("scan", "locus", "rank")}
+                by_cohort.append(lead | {"cohort": name} | sizes | vars(effects[-1]))
+            together = combine_effects(effects)
+            row |= {"p_effect" if one == "p" else one: together[one] for one in TOGETHER}
             for name, counts in zip(("controls", "cases"), table, strict=True):
                 row[name] = ",".join(map(str, counts.ravel()))
             found.append(row)
     write_table(out, pd.DataFrame(found))
+    write_table(by_cohort_out, pd.DataFrame(by_cohort, columns=BY_COHORT))
     confirmed = sum(row["p_replication"] <= 0.05 for row in found)
     return {"people": len(kept), "leads": len(found), "confirmed": confirmed}
 
@@ -111,7 +140,7 @@ def replicate_scans(
     strata: str,
     seed: int,
 ) -> dict[str, int]:
-    """`replicate_hits` of all orders, to replication.tsv.
+    """`replicate_hits` of all orders, to replication.tsv and replication_by_cohort.tsv.
 
     Parameters
     ----------
@@ -127,6 +156,7 @@ def replicate_scans(
         samples,
         scan_phenotype(samples, source=source, orders=orders, **phenotype).classes,
         scans.folder / "replication.tsv",
+        scans.folder / "replication_by_cohort.tsv",
         strata=strata,
         seed=seed,
         tests=scans.tests,

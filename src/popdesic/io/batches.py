@@ -1,7 +1,7 @@
 """What every genotype reader yields: batches of biallelic SNPs, and counts of all records."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.errors import UserError
 from .genotypes import pack_bed, unpack_bed
-from .layers import join_layers, split_layers
+from .layers import join_layers, layers_each, most_layers, split_layers
 from .site_classes import Opened
 
 #: ALT of a site whose file knows one allele alone, because no sample has another. PLINK writes 0.
@@ -18,7 +18,9 @@ HAPLOID_POLICIES = ("error", "diploidize", "missing")
 #: Policy of a study of haploids: as `diploidize`, and `only_haploid` refuses other calls.
 ONLY_HAPLOID = "only"
 #: Begin of the policy of a study of polyploids, before the ploidy: every call has so many alleles.
+#: Or before several ploidies of a study, with commas, and after EACH that of each sample of a file.
 OF_PLOIDY = "ploidy "
+EACH = " of "
 #: Mapping key for all contigs that are not named.
 OTHER_CONTIGS = "default"
 #: Added to the policy of a contig that is left out (`vcf_text_cpu.ANY_PLOIDY`).
@@ -46,12 +48,14 @@ class LeftOut(NamedTuple):
 class HaploidPolicies:
     """How haploid calls are read: index into HAPLOID_POLICIES, by contig or by default.
 
-    `ploidy` is that of all calls if it is above 2. `left_out` is what never enters the study.
+    `kinds` are the ploidies of the study; if there are several, `each` has that of each sample.
+    `left_out` is what never enters the study.
     """
 
     default: int
     by_contig: dict[str, int]
-    ploidy: int = 2
+    kinds: tuple[int, ...] = (2,)
+    each: tuple[int, ...] = ()
     left_out: LeftOut = LeftOut()  # noqa: RUF009 (a tuple)
 
     @classmethod
@@ -63,13 +67,17 @@ class HaploidPolicies:
         """Parse the configuration's `contigs.haploid`; ValueError for an unknown policy."""
         given = {OTHER_CONTIGS: haploid} if isinstance(haploid, str) else dict(haploid)
         given = {c: "diploidize" if p == ONLY_HAPLOID else p for c, p in given.items()}
-        ploidy = ploidy_in(given)
+        kinds, each = ploidies_in(given)
         given = {c: "error" if p.startswith(OF_PLOIDY) else p for c, p in given.items()}
         for policy in given.values():
             if policy not in HAPLOID_POLICIES:
                 raise ValueError(f"haploid must be one of {HAPLOID_POLICIES}, got {policy!r}")
         codes = {contig: HAPLOID_POLICIES.index(policy) for contig, policy in given.items()}
-        return cls(codes.pop(OTHER_CONTIGS, 0), codes, ploidy, left_out)
+        return cls(codes.pop(OTHER_CONTIGS, 0), codes, kinds, each, left_out)
+
+    def of_samples(self, n_samples: int) -> np.ndarray:
+        """Ploidy of the samples of a file, int64 (n_samples,)."""
+        return np.array(self.each or self.kinds * n_samples, np.int64)
 
     def of(self, contig: str) -> int:
         """Return the policy of one contig, plus ANY_PLOIDY where it is left out."""
@@ -339,28 +347,54 @@ def is_haploid(haploid: str | Mapping[str, str]) -> bool:
     return ONLY_HAPLOID in ([haploid] if isinstance(haploid, str) else haploid.values())
 
 
-def ploidy_in(haploid: str | Mapping[str, str]) -> int:
-    """Ploidy of a study by its `contigs.haploid`, if it is of polyploids; else 2."""
+def ploidies_in(haploid: str | Mapping[str, str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Ploidies of a study by its `contigs.haploid`, ascending; and of each sample of a file.
+
+    (2,) unless it is of polyploids, or of several. The second is empty unless `for_file` made it.
+    """
     policies = [haploid] if isinstance(haploid, str) else haploid.values()
     found = [p.removeprefix(OF_PLOIDY) for p in policies if p.startswith(OF_PLOIDY)]
-    return int(found[0]) if found else 2
+    parts = found[0].split(EACH) if found else ["2"]
+    kinds, *each = (tuple(map(int, part.split(","))) for part in parts)
+    return kinds, each[0] if each else ()
 
 
-def not_vcf_text(source: object, ploidy: int) -> UserError:
+def is_layered(haploid: str | Mapping[str, str]) -> bool:
+    """Whether genotypes are stored as layers: of polyploids, or of several ploidies."""
+    return ploidies_in(haploid)[0] != (2,)
+
+
+def for_file(
+    haploid: str | Mapping[str, str], names: Sequence[str], ploidy: Mapping[str, int] | None
+) -> str | Mapping[str, str]:
+    """`contigs.haploid` for the samples of one file.
+
+    `ploidy`: by name, where samples of the study differ in it; a sample without one is diploid.
+    """
+    kinds, _ = ploidies_in(haploid)
+    if len(kinds) == 1:
+        return haploid
+    each = ",".join(str((ploidy or {}).get(name, 2)) for name in names)
+    return f"{OF_PLOIDY}{','.join(map(str, kinds))}{EACH}{each}"
+
+
+def not_vcf_text(source: object, haploid: str | Mapping[str, str]) -> UserError:
     """The error of a file whose calls are not read as polyploids."""
+    ploidy = ", ".join(map(str, ploidies_in(haploid)[0]))
     return UserError(
         f"{source} is not a VCF, and samples of ploidy {ploidy} (sample sheet) are read from VCF "
-        "alone; write it as VCF, for example with bcftools view -O z, or compare the samples in "
-        "Python (popdesic.pairwise_distance)."
+        "and BCF alone; write it as VCF, for example with bcftools view -O z, or compare the "
+        "samples in Python (popdesic.pairwise_distance)."
     )
 
 
 def as_samples(
-    batch: SiteBatch, counts: DecodeCounts, layers: int
+    batch: SiteBatch, counts: DecodeCounts, kinds: tuple[int, ...], ploidy: np.ndarray
 ) -> tuple[SiteBatch, DecodeCounts]:
     """Sites and counts of layers (`layer_text_cpu`) as those of samples.
 
     The first layer has the limits of a call, and the others no phase: so the counts are exact.
+    `kinds`: ploidies of the study. `ploidy`: int64 (n_samples,).
 
     Returns
     -------
@@ -368,6 +402,8 @@ def as_samples(
         `n_samples` is that of columns, `layers` times the samples.
     counts : DecodeCounts
     """
+    layers = most_layers(kinds)
+    sizes = layers_each(ploidy, kinds) if len(kinds) > 1 else None
     n = batch.n_samples // layers
     genotypes = batch.genotypes
     varied = (genotypes > 0).any(axis=1)
@@ -376,19 +412,16 @@ def as_samples(
     # Where a limit removed all samples with ALT in the first layer, others may have it still.
     left = varied & none & (genotypes[:, :n] <= 0).all(axis=1) & (genotypes[:, n:] > 0).any(axis=1)
     counts.made_reference += int(left.sum())
-    removed = sum(
-        getattr(counts, name) for name in ("no_depth", "low_dp", "high_dp", "low_gq", "unbalanced")
-    )
-    counts.missing = (counts.missing - removed) // layers + removed
-    counts.unphased = int((joined >= 0).sum()) - counts.phased
-    counts.odd_block_calls //= layers
+    called = int((joined >= 0).sum())
+    counts.missing = joined.size - called
+    counts.unphased = called - counts.phased
     if len(counts.removed):
         counts.removed = counts.removed[:n]
     counts.blocks = [
         tuple(part[sample < n] for part in (chrom, start, end, sample))
         for chrom, start, end, sample in counts.blocks
     ]
-    return replace(batch, rows=pack_bed(split_layers(joined, layers))), counts
+    return replace(batch, rows=pack_bed(split_layers(joined, layers, sizes))), counts
 
 
 def only_haploid(

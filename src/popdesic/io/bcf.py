@@ -22,11 +22,14 @@ from .batches import (
     DecodedRecords,
     HaploidPolicies,
     SiteBatch,
+    as_samples,
     unusable_name,
 )
 from .bgzf import in_order
 from .call_filters import CallFilters
 from .genotypes import pack_bed
+from .layer_bcf import other_call, widen_records
+from .layers import layers_each, most_layers
 from .open_bcf import open_bcf_records, written_call
 from .open_records import settle_opened
 from .vcf_errors import record_error, show
@@ -41,6 +44,9 @@ CALL_FIELDS = ("GT", "GQ", "DP", "AD", "MIN_DP", "GP", "DS")
 #: comma or '>'.
 _LINE = re.compile(r"^##(contig|FILTER|INFO|FORMAT)=<(.*)$", re.MULTILINE)
 _FIELD = re.compile(r'([^=,<>"]+)=("(?:[^"\\]|\\.)*"|[^,>]*)(?:,|>|$)')
+
+#: Type of a call in an error that is text (`layer_text_cpu`).
+TEXT = -1
 
 _DAMAGE = {
     kernel.LENGTHS: "its stated lengths do not match its content",
@@ -72,6 +78,7 @@ def stream_bcf(
         keys=keys,
         filters=filters,
         ignored=haploid.ignored(header.samples),
+        haploid=haploid,
     )
     n_before = 0
     for data, batch, here, error in in_order(decode, _whole_records(header, pieces), pool, ahead):
@@ -161,14 +168,24 @@ def _decode(
     keys: dict[int, str],
     filters: CallFilters,
     ignored: np.ndarray,
+    haploid: HaploidPolicies,
 ):
-    """Decode whole records; return (bytes, batch, counts, error)."""
+    """Decode whole records; return (bytes, batch, counts, error).
+
+    Of polyploids rows have all layers, and counts are those of samples.
+    """
     (data, n_records), n_samples = item, len(ignored)
     opened = None
     if filters.classes:
         data, n_records, opened = open_bcf_records(data, n_samples, contigs, keys, filters.classes)
-    capacity = kernel.row_capacity(len(data), n_records, n_samples)
-    genotypes = np.empty((capacity, n_samples), np.int8)
+    index_of = {name: index for index, name in reversed(keys.items())}
+    n_columns, gt_key = n_samples, index_of.get("GT", -1)
+    if haploid.kinds != (2,):
+        ploidy, layers = haploid.of_samples(n_samples), most_layers(haploid.kinds)
+        data = widen_records(data, ploidy, layers_each(ploidy, haploid.kinds), gt_key)
+        n_columns = n_samples * layers
+    capacity = kernel.row_capacity(len(data), n_records, n_columns)
+    genotypes = np.empty((capacity, n_columns), np.int8)
     widths = kernel.N_FIELDS, kernel.N_DROPPED, kernel.N_BLOCK
     out = DecodedRecords.room(genotypes, n_records, codes.N_COUNTS, widths)
     accepted = np.zeros(0, np.bool_)  # any
@@ -176,11 +193,10 @@ def _decode(
         accepted = np.zeros(max(keys) + 1, np.bool_)
         for index, name in keys.items():
             accepted[index] = not filters.failed(name)
-    index_of = {name: index for index, name in reversed(keys.items())}
     n_sites, n_dropped, n_blocks = kernel.decode_records(
         data,
         len(data),
-        ignored,
+        np.tile(ignored, n_columns // n_samples),
         policies,
         np.array([index_of.get(name, -1) for name in CALL_FIELDS], np.int64),
         accepted,
@@ -198,7 +214,7 @@ def _decode(
         ref=list(data[table[:, kernel.REF]].tobytes().decode()),
         alt=list(alt.astype(np.uint8).tobytes().decode()),
         rows=pack_bed(genotypes[:n_sites]),
-        n_samples=n_samples,
+        n_samples=n_columns,
         line=table[:, kernel.RECORD].copy(),
     )
     counts = DecodeCounts()
@@ -217,9 +233,19 @@ def _decode(
         counts.blocks.append(
             (chrom, which[:, kernel.BLOCK_FROM], which[:, kernel.BLOCK_TO], sample)
         )
+    if haploid.kinds != (2,) and not error[0]:
+        batch, counts = as_samples(batch, counts, haploid.kinds, ploidy)
+    elif haploid.kinds != (2,):
+        error[4] %= n_samples
+        if 0 < error[0] < codes.BAD_COLUMNS:  # a call: as the file has it
+            number = error[1] if opened is None else opened.origin[error[1]]
+            call, error[5] = other_call(item[0], number, error[4], n_samples, gt_key)
+            mark = f"!{ploidy[error[4]]}!" if error[0] == codes.POLYPLOID else ""
+            text = f"{mark}{_show_call(call, error[5])}".encode()
+            data, error[2:4], error[5] = np.frombuffer(text, np.uint8), (0, len(text)), TEXT
     if opened is not None and error[0]:
         error[1] = opened.origin[error[1]]
-        if error[0] < codes.BAD_COLUMNS:  # a call: as the file has it
+        if error[0] < codes.BAD_COLUMNS and error[5] != TEXT:  # a call: as the file has it
             records = item[0], n_samples, contigs, keys
             data, error[5] = written_call(*records, int(error[1]), int(error[4]))
             error[2:4] = 0, len(data)
@@ -277,7 +303,9 @@ def _error(
             "bcftools view, or remove the record."
         )
     value: str | bytes
-    if code == codes.BAD_POS:
+    if kind == TEXT:
+        value = data.tobytes()
+    elif code == codes.BAD_POS:
         value = str(first)
     elif code == codes.NO_GT:
         value = ":".join(_format_keys(data, first, last, sample, len(header.samples), keys))

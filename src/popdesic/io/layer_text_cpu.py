@@ -76,8 +76,8 @@ def _is_named(text, start, end, names, name_ends):
 
 
 @njit(cache=True, nogil=True)
-def widen_lines(text, size, ignored, ploidy, layers, names, name_ends, out):
-    """Write whole lines with one column for each layer of each sample.
+def widen_lines(text, size, ignored, ploidies, sizes, names, name_ends, out):
+    """Write whole lines with one column for each layer of each sample, of as many as the most.
 
     Parameters
     ----------
@@ -85,6 +85,9 @@ def widen_lines(text, size, ignored, ploidy, layers, names, name_ends, out):
     size : int
     ignored : bool (n_samples,)
         Samples that are left out: a call of another ploidy is missing.
+    ploidies, sizes : int64 (n_samples,)
+        Alleles of a call, and layers that the sample has: as many, each counted twice, or half of
+        them. Further layers are missing.
     names, name_ends : uint8 (n_bytes,), int64 (n_contigs,)
         Contigs that are left out, concatenated, and where each name ends.
     out : uint8 (any,)
@@ -97,7 +100,7 @@ def widen_lines(text, size, ignored, ploidy, layers, names, name_ends, out):
     n_columns : int
         Columns of that line; 0 if there is none.
     """
-    n_samples = len(ignored)
+    n_samples, layers = sizes.shape[0], sizes.max()
     starts, ends = np.empty(n_samples, np.int64), np.empty(n_samples, np.int64)
     n = start = 0
     while start < size:
@@ -168,15 +171,15 @@ def widen_lines(text, size, ignored, ploidy, layers, names, name_ends, out):
                     out[n : n + p - starts[k]] = text[starts[k] : p]
                     n += p - starts[k]
                 alleles, known, alt, high, phased, fine = _read_alleles(text, p, end)
-                if gt_index < 0 or not fine:
+                ploidy = ploidies[k]
+                odd = known > 0 and (known != ploidy or alleles != ploidy)
+                if gt_index < 0 or (not fine and layer == 0):
                     out[n : n + end - p] = text[p:end]
                     n += end - p
-                elif (known > 0 and (known != ploidy or alleles != ploidy)) and (
-                    no_contig or ignored[k]
-                ):
+                elif odd and (no_contig or ignored[k]):
                     out[n], out[n + 1], out[n + 2] = DOT, SLASH, DOT
                     n += 3
-                elif known > 0 and (known != ploidy or alleles != ploidy):
+                elif odd and layer == 0:
                     out[n] = MARK
                     n += 1
                     if ploidy > 9:
@@ -187,13 +190,13 @@ def widen_lines(text, size, ignored, ploidy, layers, names, name_ends, out):
                     out[n : n + end - p] = text[p:end]
                     n += end - p
                 else:
-                    if ploidy % 2:
+                    if sizes[k] == ploidy:
                         alt *= 2
                     own = min(max(alt - 2 * layer, 0), 2)
                     one, two = ZERO + (own > 0), ZERO + (own > 1)
                     if high:
                         one = two = ZERO + 2
-                    if known == 0:
+                    if known == 0 or odd or not fine or layer >= sizes[k]:
                         one = two = DOT
                     out[n], out[n + 2] = one, two
                     out[n + 1] = PIPE if phased and layer == 0 else SLASH

@@ -31,13 +31,12 @@ from .batches import (
     SiteBatch,
     as_samples,
     joined_names,
-    not_vcf_text,
     unusable_name,
 )
 from .bgzf import BgzfBlocks, Parts, Plain, in_order
 from .call_filters import CallFilters
 from .genotypes import pack_bed
-from .layers import n_layers
+from .layers import layers_each, most_layers
 from .vcf_errors import record_error
 from .vcf_header import LONGEST_RECORD, VcfHeader, read_head
 
@@ -82,8 +81,6 @@ def stream_sites(
     try:
         header, rest, pieces = read_head(path, _chunk_bytes)
         pieces = chain([Plain(rest)], pieces)
-        if header.kind == "bcf" and policies.ploidy > 2:
-            raise not_vcf_text(path, policies.ploidy)
         if header.kind == "bcf":
             from .bcf import stream_bcf
 
@@ -234,10 +231,10 @@ def _decode_piece(
     view[cut : cut + PAD] = bytes(PAD)
     start -= n_before
     content = np.frombuffer(text, np.uint8, cut + PAD - start, start)
-    decode = _decode_lines if haploid.ploidy <= 2 else _decode_polyploids
+    decode = _decode_lines if haploid.kinds == (2,) else _decode_polyploids
     if not filters.classes:
         decoded = decode(content, cut - start, ignored, haploid, filters, memory)
-        return _with_written_call(decoded, content) if haploid.ploidy > 2 else decoded
+        return _with_written_call(decoded, content) if haploid.kinds != (2,) else decoded
     from .open_records import open_vcf_lines, settle_opened
 
     lines, size, opened = open_vcf_lines(content, cut - start, filters.classes, PAD)
@@ -358,10 +355,11 @@ def _decode_polyploids(
     from .layer_text_cpu import widen_lines, widened_size
     from .vcf_text_cpu import BAD_COLUMNS, PAD
 
-    layers = n_layers(haploid.ploidy)
+    ploidy, layers = haploid.of_samples(len(ignored)), most_layers(haploid.kinds)
+    sizes = layers_each(ploidy, haploid.kinds)
     wide = np.empty(widened_size(size, layers) + PAD, np.uint8)
     names = joined_names(sorted(haploid.left_out.contigs))
-    wide_size, n_columns = widen_lines(text, size, ignored, haploid.ploidy, layers, *names, wide)
+    wide_size, n_columns = widen_lines(text, size, ignored, ploidy, sizes, *names, wide)
     wide[wide_size : wide_size + PAD] = 0
     of_layers = np.tile(ignored, layers)
     value, batch, counts, n_lines, error = _decode_lines(
@@ -371,7 +369,7 @@ def _decode_polyploids(
         error[:4] = BAD_COLUMNS, n_lines, 0, n_columns
     if error[0]:
         return value, batch, counts, n_lines, error
-    return value, *as_samples(batch, counts, layers), n_lines, error
+    return value, *as_samples(batch, counts, haploid.kinds, ploidy), n_lines, error
 
 
 def _note_dropped(

@@ -4,13 +4,6 @@ import re
 
 from ..core.errors import UserError
 
-
-class PolyploidCall(UserError):  # noqa: N818 (a UserError as others)
-    """A call of more than two alleles; `ploidy`: how many."""
-
-    ploidy: int
-
-
 COLUMN_NAMES = ["CHROM", "POS", "ID", "REF", "ALT"]
 
 
@@ -108,13 +101,10 @@ def _call_error(where: str, code: int, value: bytes | str, sample: str) -> UserE
             "haploid."
         )
     if code == kernel.POLYPLOID:
-        error = PolyploidCall(
-            f"{start} has more than two alleles; if all samples of the study have as many, write "
-            "the column ploidy in the sample sheet, else remove the sample or the record "
-            "(popdesic.pairwise_distance compares samples of several ploidies in Python)."
+        return UserError(
+            f"{start} has more than two alleles; if all calls of the sample have as many, write "
+            "the column ploidy in the sample sheet, else remove the sample or the record."
         )
-        error.ploidy = len(re.split("[/|]", text))
-        return error
     if code == kernel.HIGH_ALLELE:
         return UserError(
             f"{start} names an allele that the record does not have (it has one ALT or none); "
@@ -133,8 +123,8 @@ def _ploidy_error(where: str, ploidy: str, call: str, sample: str) -> UserError:
     start = f"{where}: genotype {show(call)} of sample {show(sample)}"
     if len(alleles) != int(ploidy):
         return UserError(
-            f"{start} is of ploidy {len(alleles)}, but {ploidy} in the sample sheet; a study is of "
-            "one ploidy, so correct the sheet, call the sample again, or remove it."
+            f"{start} is of ploidy {len(alleles)}, but {ploidy} in the sample sheet; "
+            "correct the sheet, call the sample again, or remove it."
         )
     return UserError(
         f"{start} has {len(alleles) - alleles.count('.')} of {ploidy} alleles called; call all or "

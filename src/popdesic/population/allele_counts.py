@@ -31,7 +31,9 @@ class PopulationCounts:
     inbred : bool array, (n_populations,), optional
         Populations whose samples are inbred: the two alleles of a sample are not independent.
     polyploid : int
-        Ploidy of all people if it is above 2; else 0.
+        Ploidy of all people if it is above 2; else 0. Above 2 too if there are several.
+    of_people : int64 array, (n_populations,), optional
+        Alleles of all people, where they are of several ploidies.
     """
 
     names: list[str]
@@ -41,10 +43,13 @@ class PopulationCounts:
     genotypes: np.ndarray
     inbred: np.ndarray | None = None
     polyploid: int = 0
+    of_people: np.ndarray | None = None
 
     @property
     def most_alleles(self) -> np.ndarray:
         """Alleles of all people at a site, int64 (n_populations,)."""
+        if self.of_people is not None:
+            return self.of_people
         if self.polyploid:
             return self.polyploid * self.people
         return 2 * self.people - self.pseudo_haploid
@@ -123,7 +128,20 @@ def load_counts(
                     own = counts[:, g] if order is None else counts[order, g]
                     yield name, ploidy, size, own.astype(np.int32)
 
-    return sum_groups(groups(), names, n_sites)
+    return replace(sum_groups(groups(), names, n_sites), of_people=_alleles_of(paths, names))
+
+
+def _alleles_of(paths: Sequence[Path], names: list[str]) -> np.ndarray | None:
+    """Alleles of the people of some populations; None unless they are of several ploidies."""
+    found = dict.fromkeys(names, 0)
+    for path in paths:
+        with np.load(path) as arrays:
+            if "alleles" not in arrays:
+                return None
+            for name, number in zip(arrays["populations"], arrays["alleles"], strict=True):
+                if name in found:
+                    found[name] += int(number)
+    return np.array(list(found.values()), np.int64)
 
 
 def _read(path: Path, order: np.ndarray | None) -> tuple[np.ndarray, list[list]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, astuple
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,14 +16,14 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.panel import load_panel
-from ..cohort.planes import load_planes
+from ..cohort.planes import load_planes, study_ploidies
 from ..cohort.samples import UNKNOWN, read_samples
 from ..core.files import content_key, digest
 from ..core.row import renew_cohorts
 from ..core.tables import read_table, write_npz, write_table
 from ..engine.backend import Backend
 from ..engine.needs import counting_bytes
-from ..io.layers import n_layers
+from ..io.layers import columns_there, layers_each, most_layers
 from ..relatives.kinship import kinship_tiles, related_newcomers
 from .count_groups import count_groups
 from .further_sites import FurtherSites
@@ -213,8 +214,10 @@ def count_cohort(
     table = read_samples(sheet)
     labels = labels_of(table, names, column)
     declared = np.array(labels_of(table, names, "ploidy")) == "1"
-    polyploid = described.get("ploidy", 0)
-    layers = n_layers(polyploid) if polyploid else 1
+    kinds = study_ploidies(described)
+    layers = most_layers(kinds)
+    # Of several ploidies, one that tells which alleles a layer has.
+    polyploid = 0 if kinds == [2] else max(kinds) | any(kind % 2 for kind in kinds)
     relatives = kinship.relatives(names) if kinship else set()
     counts_out, samples_out, *runs_out = outputs
     counted_as = ["" if n in relatives else x for n, x in zip(names, labels, strict=True)]
@@ -230,6 +233,9 @@ def count_cohort(
     label = np.array([number.get(name, -1) for name in counted_as], np.int64)
     # Of polyploids a row of the planes is a layer: one of two alleles, or of one if p is odd.
     label, declared = np.tile(label, layers), np.tile(declared, layers)
+    if "each" in described:
+        there = columns_there(layers_each(described["each"], kinds), layers)
+        label = np.where(there, label, -1)
     group = np.empty(len(label), np.int64)
     found = [np.empty((0, 5), np.int64)]
     windows = None if runs is None or runs.min_sites else np.zeros((len(names), 2), np.int64)
@@ -275,7 +281,7 @@ def count_cohort(
             "cohort": cohort,
             "population": [label or "NA" for label in labels],
             "relative": ["yes" if name in relatives else "no" for name in names],
-            "ploidy": polyploid or 2 - haploid.astype(np.int64),
+            "ploidy": described.get("each", polyploid or 2 - haploid.astype(np.int64)),
             "called": called,
             "heterozygous": hets,
             "heterozygosity": observed,
@@ -292,6 +298,11 @@ def count_cohort(
         "pseudo-haploid samples": 0 if polyploid else int(haploid.sum()),
     }
     place = np.full(2 * len(known) + 1, -1, np.int64)  # its last entry is that of no group
+    counts_of = partial(np.bincount, 1 + group[: len(names)], minlength=2 * len(known) + 1)
+    of_groups = 1 + counted.groups  # before them those of no group
+    alleles = {}
+    if "each" in described:
+        alleles["alleles"] = counts_of(np.array(described["each"]))[of_groups].astype(np.int64)
     place[counted.groups] = np.arange(len(counted.groups))
     beside = np.zeros((0, *counted.counts.shape[1:]), counted.counts.dtype)
     if further is not None:
@@ -318,11 +329,12 @@ def count_cohort(
         counts_out,
         populations=np.array([known[k // 2] for k in counted.groups], dtype=np.str_),
         ploidy=np.full(len(counted.groups), polyploid) if polyploid else 1 + counted.groups % 2,
-        sizes=counted.sizes // layers,
+        sizes=counts_of()[of_groups],
         counts=counted.counts,
         further=beside,
         in_runs=in_runs.astype(counted.counts.dtype),
         density=np.array(astuple(density)),
+        **alleles,
     )
     write_table(samples_out, table)
     return about

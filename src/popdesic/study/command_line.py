@@ -36,6 +36,15 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"popdesic {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
+    def add_copying(command: argparse.ArgumentParser, out: str) -> None:
+        text = f"{MAP}; a frozen reference has its own"
+        command.add_argument("--map", default="", metavar="MAP", help=text)
+        command.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help=out)
+        text = "seed of the draws of phases (default: 1)"
+        command.add_argument("--seed", type=int, default=1, metavar="N", help=text)
+        text = "threads (default: 1)"
+        command.add_argument("--threads", type=positive, default=1, metavar="N", help=text)
+
     def add(
         name: str,
         help: str,
@@ -302,6 +311,52 @@ def make_parser() -> argparse.ArgumentParser:
         default="auto",
         help="where doses are computed; the output does not depend on it (default: auto)",
     )
+
+    command = add(
+        "paint",
+        "paint samples: how much of its genome each copies from each donor",
+        "popdesic paint reference.npz -o coancestry.npy",
+        details="Samples of a phased reference copy from each other, or those of --target from the "
+        "reference. Lengths in centimorgans are written, and beside them numbers of segments and "
+        "lists of samples; without --target the list says which group each sample is in.",
+        study=False,
+    )
+    command.add_argument(
+        "reference", type=Path, help="what popdesic freeze wrote, or phased VCF, BCF or VCF-Zarr"
+    )
+    command.add_argument(
+        "--target",
+        type=Path,
+        metavar="FILE",
+        help="VCF, BCF or VCF-Zarr that copies from the reference; it need not be phased",
+    )
+    add_copying(command, "file to write, .npy or .tsv")
+
+    command = add(
+        "ancestry",
+        "find which of your labels each haplotype has along the genome",
+        "popdesic ancestry target.vcf.gz --reference reference.npz --labels labels.tsv "
+        "-o tracts.tsv",
+        details="The table of labels says from which source samples of the reference come. Tracts "
+        "are written as TSV and BED, and the proportions of each sample.",
+        study=False,
+    )
+    command.add_argument("file", type=Path, help="VCF, BCF or VCF-Zarr; it need not be phased")
+    command.add_argument(
+        "--reference",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="what popdesic freeze wrote, or a phased VCF, BCF or VCF-Zarr",
+    )
+    command.add_argument(
+        "--labels",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="table with the columns sample and label, separated by tabs",
+    )
+    add_copying(command, "table of tracts to write, .tsv")
 
     command = add(
         "resume",

@@ -28,7 +28,6 @@ from ..distance.tiles import (
 )
 from ..io.bed import LEAST_NAMED, bed_row_bytes
 from ..io.formats import count_sites
-from ..io.layers import n_layers
 from .sheets import Study
 from .sparse import DISTANCE_TEXT, is_compared, neighbors_kept
 
@@ -115,7 +114,7 @@ def study_sizes(folder: Path, study: Study, n_sites: int | None = None) -> Study
     chosen = folder / "results/geodesic/choice.json"
     choice = read_json(chosen) if chosen.is_file() else {}
     named = [unit for unit in samples if _is_named(folder, study, unit)]
-    layers = n_layers(study.ploidy)
+    layers = study.layers
     raw = {unit: folder / f"results/cohorts/{unit}/raw.bed" for unit in samples}
     listed = {u: p.stat().st_size for u, p in raw.items() if p.is_file() and has_lists(p)}
     return StudySizes(samples, sites, n_sites, source, known, choice, named, layers, listed)
@@ -140,7 +139,7 @@ def _sites_of(folder: Path, study: Study, unit: str) -> tuple[float, bool]:
     raw = folder / f"results/cohorts/{unit}/raw.bed"
     n_samples = study.counts[unit]
     if raw.is_file() and n_samples:
-        return bytes_meant(raw) // bed_row_bytes(n_samples * n_layers(study.ploidy)), True
+        return bytes_meant(raw) // bed_row_bytes(n_samples * study.layers), True
     sites, known = 0.0, True
     cohort = study.units[unit][0]
     n_samples = len(study.names_in_files(cohort))

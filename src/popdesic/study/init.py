@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..cohort.contigs import AUTO, excluded_names, genome_of, haploid_policies
+from ..cohort.first_ploidies import first_ploidies
 from ..cohort.first_records import bytes_each, first_records
 from ..cohort.sources import CONTIG, GLOB, expand_sources, read_names, source_files
 from ..cohort.species import known_species, propose_species
 from ..core.errors import UserError, shorten
 from ..core.files import path_exists
 from ..core.places import HOME
-from ..io.batches import OF_PLOIDY, LeftOut
+from ..io.batches import LeftOut
 from ..io.formats import PREFIXES, find_format, header_contigs, is_zarr
 from ..io.layers import MOST_PLOIDY
-from ..io.vcf_errors import PolyploidCall
 from .configuration import read_config
 from .init_people import NewSamples, fam_people, read_people
 from .validation import validate_study
@@ -360,9 +360,10 @@ def gather_people(folder: Path, cohorts: list[NewCohort], table: Path | None) ->
     if "ploidy" not in people.columns:
         if are_haploid(cohorts):
             people.add({name: {"ploidy": "1"} for name in people.cohorts}, "calls of one allele")
-        elif ploidy := ploidy_of_calls(cohorts):
-            told = {name: {"ploidy": str(ploidy)} for name in people.cohorts}
-            people.add(told, f"calls of {ploidy} alleles")
+        elif ploidy := ploidies_of_calls(cohorts):
+            kinds = " and ".join(map(str, sorted(set(ploidy.values()))))
+            told = {name: {"ploidy": str(own)} for name, own in ploidy.items()}
+            people.add(told, f"calls of {kinds} alleles")
     people.drop_unusable()
     return people
 
@@ -385,26 +386,31 @@ def are_haploid(cohorts: list[NewCohort]) -> bool:
     return single
 
 
-def ploidy_of_calls(cohorts: list[NewCohort]) -> int:
-    """The ploidy of polyploids if the first calls of all files have as many alleles; else 0."""
+def ploidies_of_calls(cohorts: list[NewCohort]) -> dict[str, int]:
+    """Alleles of each sample's first calls; empty if all are two, or if a sample's differ.
+
+    On autosomes. A sample without a call has no entry.
+    """
     sources = [source for cohort in cohorts for source in cohort.sources]
     size = bytes_each(len(sources))
+    found: dict[str, set[int]] = {}
     try:
-        contigs = header_contigs(sources[:1])
-        diploid = haploid_policies("error", AUTO, contigs)
-        first_records(sources[0], diploid, n_bytes=size, left_out=_excluded(sources[0]))
-        return 0
-    except PolyploidCall as error:
-        ploidy = error.ploidy
-    except UserError:
-        return 0
+        for source in sources:
+            diploid = haploid_policies("error", AUTO, header_contigs([source]))
+            first_records(source, diploid, n_bytes=size, left_out=_excluded(source))
+        return {}
+    except UserError:  # as calls of more or fewer alleles are
+        pass
     try:
-        for source in sources if ploidy <= MOST_PLOIDY else []:
-            of_ploidy = f"{OF_PLOIDY}{ploidy}"
-            first_records(source, of_ploidy, n_bytes=size, left_out=_excluded(source))
+        for source in sources:
+            for name, own in first_ploidies(source, size).items():
+                found[name] = found.get(name, set()) | own
     except UserError:  # the check that follows says it with the sheets
-        return 0
-    return ploidy if ploidy <= MOST_PLOIDY else 0
+        return {}
+    kinds = set().union(*found.values())
+    if kinds <= {2} or max(kinds) > MOST_PLOIDY or any(len(own) > 1 for own in found.values()):
+        return {}
+    return {name: next(iter(own)) for name, own in found.items() if own}
 
 
 def _excluded(source: Path) -> LeftOut:

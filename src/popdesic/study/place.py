@@ -121,8 +121,9 @@ def place_sample(
     with contextlib.chdir(study), tempfile.TemporaryDirectory(prefix="popdesic.") as scratch:
         config, sheets, _ = validate_study(read_config(), files=False)
         if sheets.ploidy > 2:
+            kinds = ", ".join(map(str, sheets.kinds))
             raise UserError(
-                f"{study} is of samples of ploidy {sheets.ploidy}, and only haploids and diploids "
+                f"{study} is of samples of ploidy {kinds}, and only haploids and diploids "
                 "are placed; add the sample as a cohort with founder = no, and run the study again."
             )
         folders = _finished_cohorts(sheets, study)

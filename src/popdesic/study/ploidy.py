@@ -10,6 +10,7 @@ plan, in `popdesic check` and on the page (docs/organisms.md).
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 
 import pandas as pd
@@ -27,46 +28,68 @@ DIPLOID_FORMATS = ("vcf", "zarr", "king", *SEGMENT_FORMATS)
 TWO_ALLELES = ("identity", "ld", "local", "plink", "mibs")
 #: Components of polyploids in the space `pcs`, where `auto` would be chosen by genotypes.
 COMPONENTS = 8
+#: Largest least common multiple of a study's ploidies: so many bits has a genotype at most.
+MOST_UNIT = 24
 POLYPLOID_METRICS = ("euclidean", "manhattan")
 
 
-def ploidy_of(samples: pd.DataFrame, shown: str) -> int:
-    """The ploidy of a study by its sample sheet: 2 unless the column `ploidy` says otherwise.
+def ploidies_of(
+    samples: pd.DataFrame, excluded: pd.DataFrame, shown: str
+) -> tuple[tuple[int, ...], dict[str, int]]:
+    """The ploidies of a study by its sample sheet: 2 unless the column `ploidy` says otherwise.
+
+    Returns
+    -------
+    kinds : tuple of int
+        Ascending.
+    each : dict
+        Of every sample, also of those that the sheet excludes; empty of one ploidy.
 
     Raises
     ------
     UserError
-        Samples differ in it; names the first row that does.
+        Their least common multiple is above MOST_UNIT; names the row.
     """
     if "ploidy" not in samples:
-        return 2
-    found = samples.ploidy.replace({"": "2", "NA": "2"})
-    other = found != found.iloc[0]
-    if other.any():
+        return (2,), {}
+    found = samples.ploidy.replace({"": "2", "NA": "2"}).astype(int)
+    kinds = tuple(sorted(found.unique().tolist()))
+    if len(kinds) == 1:
+        return kinds, {}
+    if (unit := math.lcm(*kinds)) > MOST_UNIT:
+        other = found != found.iloc[0]
         first = samples[other].iloc[0]
         raise UserError(
             f"{shown}, row {first.row}: ploidy of sample '{first['sample']}' is "
             f"{found[other].iloc[0]}, but that of '{samples['sample'].iloc[0]}' is "
-            f"{found.iloc[0]}; a study is of one ploidy, so make a study of each "
-            "(popdesic.pairwise_distance compares samples of several)."
+            f"{found.iloc[0]}; the least common multiple of a study's ploidies is at most "
+            f"{MOST_UNIT}, not {unit}, so make a study of each "
+            "(popdesic.pairwise_distance compares samples of any)."
         )
-    return int(found.iloc[0])
+    everyone = pd.concat([samples, excluded])
+    ploidy = everyone.ploidy.replace({"": "2", "NA": "2"}).astype(int)
+    return kinds, dict(zip(everyone["sample"].tolist(), ploidy.tolist(), strict=True))
 
 
-def for_ploidy(config: dict, ploidy: int) -> tuple[dict, list[str]]:
+def ploidy_of_kinds(kinds: tuple[int, ...]) -> int:
+    """The ploidy of a study; of several one above 2, odd if one of them is (`io.layers`)."""
+    return kinds[0] if len(kinds) == 1 else max(kinds) | any(kind % 2 for kind in kinds)
+
+
+def for_ploidy(config: dict, *kinds: int) -> tuple[dict, list[str]]:
     """The configuration of a study of another ploidy, without what is for diploids alone.
 
     Parameters
     ----------
     config : dict
         With all defaults filled in; it is not changed.
-    ploidy : int
-        1, or above 2.
+    kinds : int
+        Ploidies of the samples; not 2 alone.
 
     Returns
     -------
     config : dict
-        `contigs.haploid` is `ONLY_HAPLOID`, or `OF_PLOIDY` and the ploidy.
+        `contigs.haploid` is `ONLY_HAPLOID`, or `OF_PLOIDY` and the ploidies.
     sentences : list of str
         Of which ploidy the samples are, and what is left out.
 
@@ -77,7 +100,8 @@ def for_ploidy(config: dict, ploidy: int) -> tuple[dict, list[str]]:
         that polyploids do not have.
     """
     config = copy.deepcopy(config)
-    polyploid = ploidy > 2
+    polyploid = kinds != (1,)
+    ploidy = ", ".join(map(str, kinds))
     for method in ("beagle", "copying"):
         if uses_method(config["impute"], method):
             raise UserError(
@@ -91,7 +115,8 @@ def for_ploidy(config: dict, ploidy: int) -> tuple[dict, list[str]]:
             f"are of ploidy {ploidy}, of which distances are {' or '.join(POLYPLOID_METRICS)} "
             "(ibs is manhattan divided by the ploidy and the sites of the panel)."
         )
-    config["contigs"] |= {"haploid": f"{OF_PLOIDY}{ploidy}" if polyploid else ONLY_HAPLOID, "x": []}
+    policy = f"{OF_PLOIDY}{','.join(map(str, kinds))}" if polyploid else ONLY_HAPLOID
+    config["contigs"] |= {"haploid": policy, "x": []}
     config["panel"]["min_hwe_p"] = 0
     config["close_kinship"] = 0
     config["qc"] |= {"max_heterozygosity_sd": 0, "max_mendel_rate": 1}
@@ -104,8 +129,7 @@ def for_ploidy(config: dict, ploidy: int) -> tuple[dict, list[str]]:
     ]
     if polyploid:
         sentences = [
-            f"All samples are of ploidy {ploidy} (column ploidy): a genotype is the number of ALT "
-            f"alleles, 0 to {ploidy}, and frequencies are alleles counted over alleles called. "
+            _of_kinds(kinds) + "and frequencies are alleles counted over alleles called. "
             "Tests of Hardy-Weinberg proportions, observed heterozygosity, inbreeding and the "
             "check of sex are off, and all founders define the axes. Missing genotypes are not "
             "filled. Tables of sites count layers: pairs of alleles, or, of an odd ploidy, single "
@@ -141,16 +165,29 @@ def for_ploidy(config: dict, ploidy: int) -> tuple[dict, list[str]]:
     return config, sentences
 
 
+def _of_kinds(kinds: tuple[int, ...]) -> str:
+    """The begin of a sentence on polyploids, or on samples of several ploidies."""
+    if len(kinds) == 1:
+        return (
+            f"All samples are of ploidy {kinds[0]} (column ploidy): a genotype is the number of "
+            f"ALT alleles, 0 to {kinds[0]}, "
+        )
+    return (
+        f"Samples are of ploidy {', '.join(map(str, kinds[:-1]))} and {kinds[-1]} (column ploidy): "
+        "a genotype is the number of ALT alleles, samples are compared by their shares of ALT "
+        f"alleles, distances are in units of 1/{math.lcm(*kinds)}, "
+    )
+
+
 def _leave_to_diploids(config: dict, leave_out: Callable[[str, list[str]], None]) -> None:
     """Take out of a configuration, in place, what polyploids do without and haploids do not."""
     config["impute"] |= {"method": "none", "evaluate": [], "stages": []}
     if config["ingest"]["min_allele_balance"]:
         leave_out("ingest.min_allele_balance", ["the limit on reads of both alleles"])
         config["ingest"]["min_allele_balance"] = 0
-    for stage in ("panel", "embedding"):
-        if config[stage]["ld_prune"]:
-            leave_out(f"{stage}.ld_prune", ["pruning by LD"])
-            config[stage]["ld_prune"] = None
+    if config["panel"]["ld_prune"]:
+        leave_out("panel.ld_prune", ["pruning of the panel by LD"])
+        config["panel"]["ld_prune"] = None
     if config["compare"]["query"]:
         leave_out("compare.query", ["the search of profiles"])
         config["compare"]["query"] = None

@@ -23,7 +23,7 @@ from numba.core.types import NamedTuple, NamedUniTuple, Type
 from ..cohort import genotypes_cpu, hardy_weinberg_cpu, standard_genotypes_cpu
 from ..communities import dip_cpu, graph_sides_cpu, two_means_cpu
 from ..components import signed_sums_cpu
-from ..copying import copying_cpu, painting_cpu, phasing_cpu
+from ..copying import copying_cpu, local_ancestry_cpu, painting_cpu, phasing_cpu
 from ..core import number_text_cpu
 from ..core.threads import run_tasks, usable_cpus
 from ..distance import near_points_cpu, nearest_cpu, neighbor_lists_cpu, pair_summary_cpu
@@ -256,6 +256,8 @@ def copies_of_haplotypes() -> None:
     painted = f"{passed}, float64[::1], {whole}, float64[:, ::1], float64[::1]"
     _compile(painting_cpu.paint_loop, f"({painted})")
     _compile(painting_cpu.label_loop, f"({passed}, {whole}, float32[:, ::1])")
+    of_site = "float64[::1], float64[::1], float64[::1], float64[:, :, ::1], float64[::1]"
+    _compile(local_ancestry_cpu.pair_loop, f"(float64[:, ::1], float64[:, ::1], {of_site})")
     draws = f"{chances}, Tuple((uint64, int64, int64)), int64, int8[:, ::1], int8[:, ::1]"
     _compile(phasing_cpu.phase_loop, f"({words}, {whole}, {whole}, int8[::1], {draws})")
 

@@ -26,8 +26,9 @@ from ..core.errors import UserError, shorten, suggestion
 from ..core.files import digest
 from ..core.schemas import load_schema
 from ..geography.coordinates import check_coordinates
+from ..io.layers import most_layers
 from .batches import batches_of, is_batched
-from .ploidy import ploidy_of
+from .ploidy import ploidies_of, ploidy_of_kinds
 
 #: JSON schema keywords allowed for a column; `_violating` implements only these.
 #: Export formats whose readers split names at spaces.
@@ -50,7 +51,8 @@ class Study:
     excluded : DataFrame: `sample`, `cohort` of samples that the sheet excludes; not in `samples`
     sparse : bool: no matrix of all pairs is made (`study.sparse`)
     left_out : tuple of str: sentences on what such a study does without
-    ploidy : int: of all samples (`ploidy.ploidy_of`)
+    kinds : tuple of int: ploidies of its samples, ascending (`ploidy.ploidies_of`)
+    ploidies : dict: of each sample, excluded ones too, if there are several
     haploid : tuple of str: sentences on what a study of haploids or polyploids does without
     batches : dict: cohorts of each unit (`batches.batches_of`); None: each cohort is one
     """
@@ -60,9 +62,10 @@ class Study:
     excluded: pd.DataFrame = field(
         default_factory=lambda: pd.DataFrame(columns=["sample", "cohort"], dtype=str)
     )
+    kinds: tuple[int, ...] = (2,)
+    ploidies: dict[str, int] = field(default_factory=dict)
     sparse: bool = False
     left_out: tuple[str, ...] = ()
-    ploidy: int = 2
     haploid: tuple[str, ...] = ()
     batches: dict[str, list[str]] | None = None
 
@@ -70,6 +73,16 @@ class Study:
     def store(self) -> str:
         """What holds distances: ``dense``, matrices of all pairs, or ``near``, the nearest."""
         return "near" if self.sparse else "dense"
+
+    @property
+    def ploidy(self) -> int:
+        """Of all samples; `ploidy.ploidy_of_kinds` where they differ in it."""
+        return ploidy_of_kinds(self.kinds)
+
+    @property
+    def layers(self) -> int:
+        """Columns of a sample in files of genotypes (`io.layers`)."""
+        return most_layers(self.kinds)
 
     @functools.cached_property
     def units(self) -> dict[str, list[str]]:
@@ -150,6 +163,11 @@ class Study:
         left = self.excluded["sample"][self.excluded.cohort == cohort]
         return rows["sample"][rows.cohort == cohort].tolist() + left.tolist()
 
+    def ploidies_in_files(self, cohort: str) -> list[dict[str, int]]:
+        """Ploidy of each of `names_in_files`, if the study has several; else an empty list."""
+        names = sorted(self.names_in_files(cohort)) if self.ploidies else []
+        return [{name: self.ploidies[name] for name in names}] if names else []
+
     def _csv(self, cohort: str | None, columns: list[str]) -> str:
         """These columns as `DataFrame.to_csv` writes them, in a tenth of the time."""
         for name in columns:
@@ -200,7 +218,7 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
         cohorts,
         samples.drop(columns="row"),
         excluded[["sample", "cohort"]],
-        ploidy=ploidy_of(samples, config["samples"]),
+        *ploidies_of(samples, excluded, config["samples"]),
     )
     color_by = config["report"]["color_by"]
     columns = [c for c in samples.columns if c != "row"]

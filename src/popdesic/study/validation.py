@@ -96,12 +96,13 @@ def validate_study(
     gpus, _ = closure_gpus(), conda_cuda()
     study = load_study(config, folder, check_files=files)
     n_samples = sum(study.counts.values())
-    if study.ploidy != 2:
-        config, haploid = for_ploidy(config, study.ploidy)
+    if study.kinds != (2,):
+        config, haploid = for_ploidy(config, *study.kinds)
         study = replace(study, haploid=tuple(haploid))
     if study.ploidy > 2 and is_sparse(config, n_samples):
+        kinds = ", ".join(map(str, study.kinds))
         raise UserError(
-            f"{config['samples']}: {n_samples} samples of ploidy {study.ploidy} are more than "
+            f"{config['samples']}: {n_samples} samples of ploidy {kinds} are more than "
             "distance.dense_limit, the most that a study of polyploids can have; raise the limit "
             "if memory allows, or divide the study."
         )
@@ -117,7 +118,7 @@ def validate_study(
         check_side_files(config, folder)
     columns = [name for name in study.samples if name not in config["epistasis"]["phenotypes"]]
     remarks = [*study.haploid, *left_out, *unrecognised_columns(columns, config["samples"])]
-    remarks += [*species_words(config), *remark_on_ploidy(config, study.ploidy)]
+    remarks += [*species_words(config), *remark_on_ploidy(config, *study.kinds)]
     remarks += remark_on_excluded(study, config["samples"])
     if study.batches:
         remarks += remark_on_batches(study.batches, study.counts)
@@ -185,9 +186,8 @@ def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
         contigs, exclude = header_contigs(sources[cohort]), config["contigs"]["exclude"]
         haploid = haploid_policies(config["contigs"]["haploid"], exclude, contigs)
         left_out = LeftOut(excluded, frozenset(excluded_names(exclude, contigs)))
-        return [
-            first_records(path, haploid, filters, n_bytes, left_out) for path in sources[cohort]
-        ]
+        own = left_out, study.ploidies or None
+        return [first_records(path, haploid, filters, n_bytes, *own) for path in sources[cohort]]
 
     remarks, first = [], {}
     for cohort in new:

@@ -11,6 +11,7 @@ from scenes.ploidy import mixed_ploidies
 
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.distance.any_ploidy import (
+    mixed_counts,
     ploidy_counts,
     ploidy_distances,
     polyploid_counts,
@@ -20,7 +21,7 @@ from popdesic.distance.matrix import distances_of_counts
 from popdesic.distance.tiles import pairwise_counts
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.io.genotypes import pack_bed
-from popdesic.io.layers import n_layers, split_layers
+from popdesic.io.layers import layers_each, most_layers, n_layers, split_layers
 
 SITES = (1, 15, 16, 17, 33, 63, 64, 65)
 #: Ploidies of samples: one, two of one kind, of several kinds, with a large common multiple.
@@ -131,3 +132,35 @@ def test_tiles_of_polyploids_equal_fractions(ploidy, missing):
         np.testing.assert_array_equal(found["called"], called[rows, columns])
         sums = found["squared"] - 2 * found["ibs0"]
         np.testing.assert_array_equal(sums, linear[rows, columns])
+
+
+@pytest.mark.parametrize("kinds", [(2, 4), (1, 2), (4, 6), (2, 3, 4)])
+def test_tiles_of_several_ploidies_equal_fractions(kinds):
+    """In units of 1 over the common multiple; a cohort of one ploidy has missing layers too."""
+    ploidy = np.array([kinds[0]] * 3 + [*kinds, *kinds[::-1]])
+    genotypes = draw_of_ploidy(np.random.default_rng(9), ploidy, 65, 0.2)
+    unit = math.lcm(*kinds)
+    linear, squared, called = frequency_sums(genotypes, ploidy)
+    linear, squared = (
+        np.array([[int(part * unit**k) for part in row] for row in sums])
+        for k, sums in ((1, linear), (2, squared))
+    )
+    layers, sizes = most_layers(kinds), layers_each(ploidy, kinds)
+    sums = np.where(genotypes < 0, -1, genotypes * (2 * sizes // ploidy)[:, None])
+
+    def planes(which: slice):
+        parts = split_layers(sums[which].T.astype(np.int8), layers, sizes[which])
+        return planes_in_memory(pack_bed(parts), parts.shape[1]), ploidy[which]
+
+    everyone, first, last = planes(slice(None)), planes(slice(3)), planes(slice(3, None))
+    for (a, own), other, rows, columns in (
+        (everyone, None, slice(None), slice(None)),
+        (first, last, slice(3), slice(3, None)),
+    ):
+        b, others = other or (None, own)
+        each = own, others
+        found = mixed_counts(a, b, each, kinds, CpuBackend(1), differences=True)
+        np.testing.assert_array_equal(found["squared"], squared[rows, columns])
+        np.testing.assert_array_equal(found["called"], called[rows, columns])
+        difference = found["squared"] - 2 * found["ibs0"]
+        np.testing.assert_array_equal(difference, linear[rows, columns])

@@ -941,7 +941,8 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
         shutil.copytree(scanned / name, outcome.folder / name)
     rows = {"scan": "pairs", "locus": 1, "id1": "rs2", "chrom1": "1", "pos1": 5, "id2": "rs7"}
     rows |= {"chrom2": "1", "pos2": 9, "p_discovery": 0.01234, "n_controls": 1500, "n_cases": 80}
-    rows |= {"p_replication": 0.0456}
+    rows |= {"p_replication": 0.0456, "cohorts": 2, "effect": 0.875, "se": 0.25, "p_effect": 0.0321}
+    rows |= {"p_q": np.nan}
     write_table(outcome.folder / "epistasis/replication.tsv", pd.DataFrame([rows]))
     table = outcome.folder / "epistasis/pairs.tsv"
     table.write_text(table.read_text().replace("rs2\t", "<b>rs2</b>\t"))
@@ -953,6 +954,7 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     assert '<section id="epistasis"' in page and 'href="#epistasis"' in page
     for name in [figure.name for figure in epistasis_figures([2, 3])]:
         assert page.count(f'id="fig-{name}"') == 1
+    assert "0.88 ± 0.25" in page and ">0.032</td>" in page
     assert "&lt;b&gt;rs2&lt;/b&gt;" in page and "<b>rs2" not in page
     assert "Epistasis: strata." in page and "Phenotype and population are associated" in page
     for name in ("manhattan", "qq_sites"):

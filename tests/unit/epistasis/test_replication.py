@@ -76,7 +76,7 @@ def test_leads_are_tested_in_the_other_half_alone(tmp_path):
     genotypes[0, :30] = -1
     logit = 1.6 * ((genotypes[0] == 1) ^ (genotypes[1] == 1)) - 0.8
     case = (rng.random(n) < 1 / (1 + np.exp(-logit))).astype(int)
-    sheet = sheet_of(n)
+    sheet = sheet_of(n, cohort=np.where(np.arange(n) % 3 == 0, "west", "east"))
     cohort = Cohort("one", sheet["sample"].tolist(), make_sites(6), genotypes)
     prefix = write_raw(tmp_path / "genotypes", cohort)
     half = discovery_half(sheet, case, "none", 5)
@@ -94,7 +94,8 @@ def test_leads_are_tested_in_the_other_half_alone(tmp_path):
     write_table(tmp_path / "loci.tsv", pd.DataFrame({"locus": [1, 2], "rank": [1, 2]}))
     counts = replicate_hits(
         {2: (tmp_path / "pairs.tsv", tmp_path / "loci.tsv")}, [prefix], sheet, case,
-        tmp_path / "replication.tsv", strata="none", seed=5, tests={2: 15},
+        tmp_path / "replication.tsv", tmp_path / "by_cohort.tsv",
+        strata="none", seed=5, tests={2: 15},
     )  # fmt: skip
     assert counts == {"people": int((~half).sum()), "leads": 2, "confirmed": 1}
     table = read_table(tmp_path / "replication.tsv")
@@ -109,3 +110,9 @@ def test_leads_are_tested_in_the_other_half_alone(tmp_path):
             min(1, 2 * float(table.lr_p[k])), rel=1e-4
         )
     assert float(table.p_replication[0]) < 1e-4 and float(table.p_replication[1]) > 0.05
+    # In the cohorts of the other half the planted effect is as large as in the first one.
+    effects = read_table(tmp_path / "by_cohort.tsv")
+    assert effects.cohort.tolist() == sorted(set(sheet.cohort[~half])) * 2
+    assert float(table.p_effect[0]) < 1e-4 and float(table.p_effect[1]) > 0.01
+    assert abs(float(table.effect[0]) - 1) < 3 * float(table.se[0])
+    assert (effects.n_cases.astype(int).groupby(effects.locus).sum() == case[~half].sum()).all()

@@ -7,9 +7,18 @@ import pandas as pd
 import pytest
 
 from popdesic.core.errors import UserError
-from popdesic.io.batches import OF_PLOIDY, DecodeCounts
+from popdesic.io.batches import OF_PLOIDY, DecodeCounts, for_file
 from popdesic.io.call_filters import CallFilters
-from popdesic.io.layers import join_layers, layers_in, n_layers, split_layers
+from popdesic.io.layers import (
+    columns_there,
+    join_layers,
+    layers_each,
+    layers_in,
+    most_layers,
+    n_layers,
+    sizes_in,
+    split_layers,
+)
 from popdesic.io.vcf import stream_sites
 
 N_SAMPLES, N_SITES = 7, 90
@@ -199,3 +208,64 @@ def test_a_fam_of_diploids_has_one_layer_whatever_its_families(families):
 def test_layers_of_a_fam():
     fam = pd.DataFrame({"family": list("112233"), "sample": list("ststst")})
     assert layers_in(fam) == 3
+
+
+def mixed(kinds: tuple[int, ...]):
+    """Samples of these ploidies in turn: ploidies, genotypes (n_sites, n_samples) and calls."""
+    rng = np.random.default_rng(sum(kinds))
+    ploidy = np.resize(kinds, N_SAMPLES)
+    genotypes = rng.integers(-1, ploidy + 1, (N_SITES, N_SAMPLES))
+    calls = [
+        [
+            "/".join(rng.permutation(["1"] * g + ["0"] * (p - g)) if g >= 0 else ["."] * p)
+            for g, p in zip(site, ploidy.tolist(), strict=True)
+        ]
+        for site in genotypes.tolist()
+    ]
+    return ploidy, genotypes, calls
+
+
+@pytest.mark.parametrize("kinds", [(2, 4), (1, 2), (4, 6), (2, 3, 4), (1, 2, 15)])
+def test_samples_of_several_ploidies(tmp_path, kinds):
+    """Each by its own layers: sums are genotypes, further layers missing, counts of alleles."""
+    ploidy, genotypes, calls = mixed(kinds)
+    path = write_vcf(tmp_path / "a.vcf", calls)
+    names = [f"s{k}" for k in range(N_SAMPLES)]
+    policy = f"{OF_PLOIDY}{','.join(map(str, kinds))}"
+    policy = for_file(policy, names, dict(zip(names, ploidy.tolist(), strict=True)))
+    twice = 1 + any(kind % 2 for kind in kinds)
+    layers, sizes = most_layers(kinds), layers_each(ploidy, kinds)
+    assert (2 * sizes == twice * ploidy).all()
+    for options in ({}, {"_chunk_bytes": 300}, {"threads": 2, "_chunk_bytes": 999}):
+        counts = DecodeCounts()
+        batches = list(stream_sites(path, haploid=policy, counts=counts, **options))
+        wide = np.concatenate([batch.genotypes for batch in batches])
+        expected = np.where(genotypes < 0, -1, genotypes * twice)
+        np.testing.assert_array_equal(join_layers(wide, layers), expected)
+        there = columns_there(sizes, layers)
+        assert (wide[:, ~there] == -1).all() and there.sum() == sizes.sum()
+        assert ((wide >= 0).sum(axis=1) == ((genotypes >= 0) * sizes).sum(axis=1)).all()
+        np.testing.assert_array_equal(split_layers(expected.astype(np.int8), layers, sizes), wide)
+        assert counts.missing == (genotypes < 0).sum()
+        assert counts.unphased == (genotypes >= 0).sum()
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        ("0/0/1/1", "is of ploidy 4, but 2 in the sample sheet"),
+        ("0/.", "has 1 of 2 alleles called"),
+    ],
+)
+def test_a_call_of_another_ploidy_than_that_of_its_sample(tmp_path, call, words):
+    path = write_vcf(tmp_path / "a.vcf", [["0/1", "0/0/0/1"], [call, "0/0/1/1"]])
+    policy = for_file(f"{OF_PLOIDY}2,4", ["s0", "s1"], {"s1": 4})
+    with pytest.raises(UserError, match=rf"line 4: genotype '{call}' of sample 's0' {words}"):
+        list(stream_sites(path, haploid=policy))
+
+
+def test_layers_of_a_fam_of_several_ploidies():
+    """The last column of both layers is one that its sample lacks."""
+    fam = pd.DataFrame({"family": ["1", "1", "2", "-2"], "sample": list("stst")})
+    assert layers_in(fam) == 2 and sizes_in(fam).tolist() == [2, 1]
+    assert sizes_in(fam.iloc[[1, 3]]).tolist() == [1]

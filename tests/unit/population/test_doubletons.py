@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, permutations
 
 import msprime
 import numpy as np
 import pytest
 
 import popdesic
+from popdesic.population.doubletons import sharing_table
 
 
 def count_slowly(genotypes: np.ndarray, labels: list) -> dict[tuple[str, str], int]:
@@ -72,6 +73,16 @@ def test_a_label_for_each_sample_gives_pairs_of_samples():
 def test_nothing_is_shared_where_nothing_varies():
     table = popdesic.shared_doubletons(np.zeros((4, 9), int), ["A", "A", "B", "B"])
     assert table.doubletons.tolist() == [0, 0, 0] and table.ratio.isna().all()
+
+
+def test_mean_and_variance_are_those_of_all_deals():
+    """z of every deal of labels to six samples: mean 0 and variance 1."""
+    carriers = np.array([[0, 1]] * 5 + [[1, 2], [1, 3], [4, 2], [0, 5], [5, 0]])
+    deals = sorted(set(permutations([0, 0, 0, 1, 1, 2])))
+    z = np.array([sharing_table(carriers, np.array(deal), list("ABC")).z for deal in deals])
+    assert len(deals) == 60 and z.shape[1] == 5
+    np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(z.var(axis=0), 1, rtol=1e-12)
 
 
 def draw(demography: msprime.Demography, samples: dict, seed: int) -> np.ndarray:

@@ -63,7 +63,7 @@ def test_the_figure_says_what_it_leaves_out(families):
     with styled():
         figure = draw_families(pairs_of(rows))
     words, below = text_of(figure), figure._supxlabel
-    assert words.count("2 people") == min(families, MOST_FAMILIES)
+    assert words.count("2 samples") == min(families, MOST_FAMILIES)
     assert ("no relatives within the third degree" in words) == (families == 0)
     if families <= 1:
         assert below is None
@@ -71,5 +71,5 @@ def test_the_figure_says_what_it_leaves_out(families):
     left_out = families + 1 - MOST_FAMILIES
     noun = "family" if left_out == 1 else "families"
     assert below.get_text() == (
-        f"{left_out} further {noun} not drawn; the largest has {MOST_PEOPLE + 1} people"
+        f"{left_out} further {noun} not drawn; the largest has {MOST_PEOPLE + 1} samples"
     )

@@ -19,7 +19,7 @@ from popdesic.io.bed import open_cohort
 from popdesic.io.genotypes import unpack_bed
 from popdesic.study.configuration import fill_config, read_config
 from popdesic.study.init import init_study
-from popdesic.study.ploidy import for_ploidy, ploidy_of
+from popdesic.study.ploidy import for_ploidy, ploidies_of
 from popdesic.study.validation import validate_study
 
 
@@ -100,10 +100,15 @@ def test_methods_for_diploids_are_refused(method, ploidy):
         for_ploidy(fill_config({"impute": {"method": method, "reference": "r.vcf"}}), ploidy)
 
 
-def test_one_ploidy_a_study():
-    sheet = pd.DataFrame({"row": [2, 3], "sample": ["a", "b"], "ploidy": ["1", "2"]})
-    with pytest.raises(UserError, match=r"samples.tsv, row 3: ploidy of sample 'b' is 2, but that"):
-        ploidy_of(sheet, "samples.tsv")
+def test_ploidies_of_a_study():
+    """Of excluded samples too, because their calls are read; a large common multiple is refused."""
+    sheet = pd.DataFrame({"row": [2, 3], "sample": ["a", "b"], "ploidy": ["4", "NA"]})
+    gone = pd.DataFrame({"row": [4], "sample": ["c"], "ploidy": ["6"]})
+    assert ploidies_of(sheet, gone, "samples.tsv") == ((2, 4), {"a": 4, "b": 2, "c": 6})
+    assert ploidies_of(sheet[:1], gone, "samples.tsv") == ((4,), {})
+    sentence = r"samples.tsv, row 3: ploidy of sample 'b' is 7, .* at most 24, not 28"
+    with pytest.raises(UserError, match=sentence):
+        ploidies_of(sheet.assign(ploidy=["4", "7"]), gone, "samples.tsv")
 
 
 def test_other_ploidies_are_refused_with_their_row(tmp_path, monkeypatch):
@@ -133,11 +138,17 @@ def test_polyploids_change_the_configuration(tmp_path, monkeypatch):
     assert config["compare"]["query"] is None
     assert config["population"]["analyses"] == ["diversity"]
     assert config["export"]["formats"] == ["newick"]
-    assert (config["panel"]["ld_prune"], config["embedding"]["ld_prune"]) == (None, None)
+    assert config["panel"]["ld_prune"] is None and config["embedding"]["ld_prune"]
     assert config["impute"]["method"] == "none" and config["close_kinship"] == 0
     assert (config["geodesic"]["alpha"], config["geodesic"]["pcs"]) == ([2], 8)
     told = " ".join(sentences)
-    for word in ("ploidy 4", "local", "plink, mibs (export", "search of profiles", "pruning by LD"):
+    for word in (
+        "ploidy 4",
+        "local",
+        "plink, mibs (export",
+        "search of profiles",
+        "pruning of the panel",
+    ):
         assert word in told, word
     _, study, remarks = validate_study({})
     assert study.ploidy == 4 and list(study.haploid) == remarks[: len(study.haploid)]
@@ -261,12 +272,12 @@ def test_init_declares_haploids(tmp_path, monkeypatch, call, contig, declared):
 
 
 def test_init_declares_polyploids(tmp_path, monkeypatch):
-    """Not where files are of several ploidies: the check then says which call is another."""
+    """Not where a sample's calls are of several: the check then says which is another."""
     folder = haploid_study(tmp_path / "files", call=TETRAPLOID)
     monkeypatch.chdir(folder)
     assert "from calls of 4 alleles: ploidy of 6" in init_study(["new", "a.vcf", "b.vcf"])
     (folder / "b.vcf").write_text((folder / "b.vcf").read_text().replace("0/0/1/0", "0/0/1"))
-    with pytest.raises(UserError, match="more than two alleles; if all samples of the study"):
+    with pytest.raises(UserError, match="more than two alleles; if all calls of the sample"):
         init_study(["other", "a.vcf", "b.vcf"])
 
 

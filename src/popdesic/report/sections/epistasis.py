@@ -308,7 +308,19 @@ def _replication(row: pd.Series) -> dict[str, Any]:
         "people": f"{number(int(row['n_cases']))} / {number(int(row['n_controls']))}",
         "discovery": p_text(float(row["p_discovery"])),
         "p": p_text(float(row["p_replication"])),
+        "cohorts": number(int(row["cohorts"])),
+        "effect": _with_error(row["effect"], row["se"]),
+        "p_effect": p_text(_number(row["p_effect"])),
+        "p_q": p_text(_number(row["p_q"])),
     }
+
+
+def _number(text: str) -> float:
+    return float("nan") if text == "NA" else float(text)
+
+
+def _with_error(value: str, error: str) -> str:
+    return "NA" if value == "NA" else f"{float(value):.2f} ± {float(error):.2f}"
 
 
 def _sites_of(scans: list[dict[str, Any]], row: dict[str, Any]) -> str:

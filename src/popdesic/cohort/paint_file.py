@@ -1,0 +1,165 @@
+"""Painting of the samples of a file, by those of a phased reference or by each other."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..copying.copying import Haplotypes
+from ..copying.painting import Painting, paint_alleles
+from ..copying.painting_plan import stretch_count
+from ..core.errors import UserError
+from ..core.files import beside, require_output
+from ..core.tables import write_npy, write_table
+from ..io.frozen_haplotypes import HaplotypePanel, HaplotypePart
+from .copy_haplotypes import CopyOptions, own_samples, phase_part
+from .haplotype_panel import frozen_for, reference_files
+from .phased_targets import read_targets
+
+log = logging.getLogger("popdesic")
+
+#: Bytes of alleles that are unpacked at a time.
+ALLELE_BYTES = 1 << 28
+
+
+def paint_file(
+    reference: Path, target: Path | None, out: Path, genetic_map: str, options: CopyOptions
+) -> np.ndarray | None:
+    """Paint samples and write a matrix of lengths, one of segments, and both lists of samples.
+
+    Parameters
+    ----------
+    reference : Path
+        A file of `freeze_haplotypes`, or what that reads, which is frozen for this run.
+    target : Path, optional
+        Samples that copy from the reference, phased or not. By default those of the reference,
+        which copy from each other.
+    out : Path
+        Lengths in centimorgans, `.npy` or `.tsv`: rows copy from columns. Beside it, numbers of
+        segments in the same form, and `.samples.tsv` and `.donors.tsv`.
+    genetic_map : str
+        As in `freeze_haplotypes`; '' if the reference is frozen.
+
+    Returns
+    -------
+    float64 array, (n_stretches, n_samples, n_samples), or None
+        Without targets, lengths by stretch of the map, of contigs on which all samples have the
+        same number of haplotypes.
+
+    Raises
+    ------
+    UserError
+        As `freeze_haplotypes` and `read_targets`; or there is one sample alone.
+    """
+    if out.suffix not in (".npy", ".tsv"):
+        raise UserError(f"the output {out} is a matrix; give it a name that ends in .npy or .tsv.")
+    require_output(out, *reference_files(reference), *filter(None, [target]))
+    with frozen_for(reference, genetic_map, out.parent, options.threads) as panel:
+        if target is None:
+            names, stretches, painted = _by_each_other(panel, options)
+        else:
+            names, painted = _by_reference(target, panel, options)
+            stretches = None
+        stem = str(out.with_suffix(""))
+        for path, matrix in ((out, painted.lengths[0]), (stem, painted.segments)):
+            if path == stem:
+                path = beside(stem, f".segments{out.suffix}")
+            if out.suffix == ".npy":
+                write_npy(path, matrix)
+            else:
+                table = pd.DataFrame(matrix, columns=panel.samples)
+                table.insert(0, "sample", names)
+                write_table(path, table)
+        for word, listed in (("samples", names), ("donors", panel.samples)):
+            write_table(beside(stem, f".{word}.tsv"), pd.DataFrame({"sample": listed}))
+    return stretches
+
+
+def _by_each_other(panel: HaplotypePanel, options: CopyOptions):
+    """Names, lengths by stretch, and the sum of all: samples of a reference."""
+    n = len(panel.samples)
+    if n < 2:
+        raise UserError(f"{panel.path} has one sample; give a file of two or more, or --target.")
+    spans = [float(part.cm[-1] - part.cm[0]) for part in panel.parts]
+    total, count = sum(spans), stretch_count(sum(spans))
+    stretches = np.zeros((count, n, n))
+    whole = Painting(np.zeros((1, n, n)), np.zeros((n, n)))
+    begin = 0.0
+    for part, span in zip(panel.parts, spans, strict=True):
+        place = begin + np.asarray(part.cm) - part.cm[0]
+        begin += span
+        scaled = place * (count / total) if total > 0 else place
+        number = np.minimum(scaled, count - 1).astype(np.int64)
+        first = int(number[0])
+        owner = np.asarray(part.owner, np.int64)
+        haplotypes = [np.flatnonzero(owner == k) for k in range(n)]
+        own = np.array([np.resize(haplotypes[k], 2) for k in owner])
+        for low, high, rows in _sample_batches(owner, n, len(part.pos)):
+            bits = np.asarray(part.haplotypes)
+            alleles = _unpacked(bits, rows)
+            found = _painted(part, alleles, owner[rows] - low, number - first, own[rows], options)
+            whole.lengths[0, low:high] += found.lengths.sum(axis=0)
+            whole.segments[low:high] += found.segments
+            if len({len(rows) for rows in haplotypes}) == 1:
+                stretches[first : first + len(found.lengths), low:high] += found.lengths
+        log.info("%s: %d samples painted", part.contig, n)
+    return panel.samples, stretches, whole
+
+
+def _by_reference(target: Path, panel: HaplotypePanel, options: CopyOptions):
+    """Names, and what the samples of a file copy from a reference."""
+    targets = read_targets(target, panel, options.threads)
+    same = own_samples(targets.samples, panel.samples)
+    n, n_donors = len(targets.samples), len(panel.samples)
+    whole = Painting(np.zeros((1, n, n_donors)), np.zeros((n, n_donors)))
+    for part, given in zip(panel.parts, targets.parts, strict=True):
+        if not len(given.rows):
+            log.warning("no site of %s is typed in the targets: left out", part.contig)
+            continue
+        typed = phase_part(part, given, targets.samples, same, options)
+        owner = typed.owner.astype(np.int64)
+        own = np.full((len(owner), 2), -1, np.int64)
+        for one, sample in same.items():
+            here = np.flatnonzero(np.asarray(part.owner) == sample)
+            own[owner == one, : len(here)] = here
+        none = np.zeros(len(part.pos), np.int64)
+        for low, high, rows in _sample_batches(owner, n, len(part.pos)):
+            alleles = np.full((len(rows), len(part.pos)), -1, np.int8)
+            alleles[:, typed.rows] = typed.alleles[rows]
+            found = _painted(part, alleles, owner[rows] - low, none, own[rows], options)
+            whole.lengths[:, low:high] += found.lengths
+            whole.segments[low:high] += found.segments
+    return targets.samples, whole
+
+
+def _sample_batches(owner: np.ndarray, n: int, n_sites: int):
+    """Samples [low, high) at a time, and their haplotypes."""
+    step = max(1, ALLELE_BYTES // (2 * n_sites))
+    for low in range(0, n, step):
+        high = min(low + step, n)
+        yield low, high, np.arange(*np.searchsorted(owner, [low, high]))
+
+
+def _unpacked(bits: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Alleles of some haplotypes, int8 (n, n_sites), from rows of bits by site."""
+    words, places = rows // 64, (rows % 64).astype(np.uint64)
+    return ((bits[:, words] >> places) & np.uint64(1)).T.astype(np.int8)
+
+
+def _painted(
+    part: HaplotypePart, alleles, targets, stretches, own, options: CopyOptions
+) -> Painting:
+    return paint_alleles(
+        Haplotypes(np.asarray(part.haplotypes), len(part.owner), np.asarray(part.cm)),
+        np.ascontiguousarray(alleles),
+        targets,
+        np.asarray(part.owner, np.int64),
+        stretches,
+        ne=part.ne,
+        mismatch=part.mismatch,
+        own=own,
+        threads=options.threads,
+    )

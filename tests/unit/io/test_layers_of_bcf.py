@@ -1,0 +1,128 @@
+"""Polyploids in BCF are read as the same calls in VCF text."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import subprocess
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from popdesic.cohort.first_ploidies import first_ploidies
+from popdesic.core.errors import UserError
+from popdesic.io.batches import OF_PLOIDY, DecodeCounts, for_file
+from popdesic.io.call_filters import CallFilters
+from popdesic.io.vcf import stream_sites
+
+pytestmark = pytest.mark.skipif(shutil.which("bcftools") is None, reason="bcftools makes the files")
+
+HEAD = """##fileformat=VCFv4.2
+##contig=<ID=1>
+##FORMAT=<ID=GT,Number=1,Type=String,Description="">
+##FORMAT=<ID=DP,Number=1,Type=Integer,Description="">
+##FORMAT=<ID=GQ,Number=1,Type=Float,Description="">
+##FORMAT=<ID=AD,Number=R,Type=Integer,Description="">
+##FORMAT=<ID=FT,Number=1,Type=String,Description="">
+#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t"""
+N_SAMPLES, N_SITES = 6, 60
+
+
+def write_both(folder, calls, alt="C", keys="GT"):
+    """The same records as text and as BCF."""
+    names = "\t".join(f"s{k}" for k in range(len(calls[0])))
+    rows = [
+        "\t".join(["1", str(10 + k), ".", "A", alt, ".", ".", ".", keys, *row])
+        for k, row in enumerate(calls)
+    ]
+    (folder / "a.vcf").write_text("\n".join([HEAD + names, *rows, ""]))
+    command = ["bcftools", "view", "--no-version", "-Ob", "-o", "a.bcf", "a.vcf"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "a.vcf", folder / "a.bcf"
+
+
+def drawn(ploidy: np.ndarray, alleles: int, seed: int):
+    """Calls of these ploidies, phased or not, some missing, with depth and quality."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for _ in range(N_SITES):
+        row = []
+        for p in ploidy.tolist():
+            own = ["."] * p if rng.random() < 0.1 else rng.integers(0, alleles, p).astype(str)
+            call = "/|"[rng.integers(2)].join(own)
+            row.append(f"{call}:{rng.integers(0, 20)}:{rng.integers(0, 99) / 2}:x{'yz' * p}")
+        rows.append(row)
+    return rows
+
+
+def read(path, policy, **options):
+    counts = DecodeCounts()
+    batches = list(stream_sites(path, haploid=policy, counts=counts, **options))
+    return np.concatenate([one.genotypes for one in batches]), counts
+
+
+@pytest.mark.parametrize("kinds", [(3,), (4,), (15,), (2, 4), (1, 2), (4, 6)])
+@pytest.mark.parametrize("several", [False, True])
+def test_bcf_is_read_as_text(tmp_path, kinds, several):
+    """Genotypes of all layers and all counts, with limits on calls, and with several ALT."""
+    ploidy = np.resize(kinds, N_SAMPLES)
+    paths = write_both(
+        tmp_path, drawn(ploidy, 2 + several, sum(kinds)), "C,G" if several else "C", "GT:DP:GQ:FT"
+    )
+    policy = f"{OF_PLOIDY}{','.join(map(str, kinds))}"
+    names = [f"s{k}" for k in range(N_SAMPLES)]
+    policy = for_file(policy, names, dict(zip(names, ploidy.tolist(), strict=True)))
+    classes = {"classes": ("snp", "multiallelic")} if several else {}
+    for limits in ({}, {"min_dp": 5, "min_gq": 10}):
+        filters = CallFilters(**limits, **classes)
+        (text, of_text), (found, of_found) = (read(p, policy, filters=filters) for p in paths)
+        np.testing.assert_array_equal(found, text)
+        assert len(text) > N_SITES / 2 and (text > 0).any()
+        for name, value in asdict(of_text).items():
+            np.testing.assert_equal(asdict(of_found)[name], value, name)
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        ("0/0/0/1/1", "'0/0/0/1/1' of sample 's1' is of ploidy 5, but 4 in the sample sheet"),
+        ("0|1", "'0|1' of sample 's1' is of ploidy 2, but 4 in the sample sheet"),
+        ("0/././.", "'0/././.' of sample 's1' has 1 of 4 alleles called; call all or none"),
+    ],
+)
+def test_other_calls_are_one_sentence(tmp_path, call, words):
+    rows = [["0/0/0/0"] * 3, ["0/1/1/1", call, "1/1/1/1"]]
+    _, path = write_both(tmp_path, rows)
+    for policy in (f"{OF_PLOIDY}4", f"{OF_PLOIDY}2,4 of 4,4,4"):
+        with pytest.raises(UserError) as error:
+            read(path, policy)
+        assert f"a.bcf, record 2: genotype {words}" in str(error.value)
+
+
+def test_numbers_of_alleles_of_the_first_calls(tmp_path):
+    """As `popdesic init` asks for them; a point alone says nothing, nor do mitochondria."""
+    rows = [["0/1", "0/0/0/1", "."], ["./.", "0/././.", "."], ["1|1", "1/1/1/1", "."]]
+    for path in write_both(tmp_path, rows):
+        found = first_ploidies(path, 1 << 16)
+        assert found == {"s0": {2}, "s1": {4}, "s2": set()}
+        assert list(found) == ["s0", "s1", "s2"]
+    text = tmp_path / "a.vcf"
+    text.write_text(text.read_text().replace("\n1\t", "\nMT\t").replace("ID=1>", "ID=MT>"))
+    command = ["bcftools", "view", "--no-version", "-Ob", "-o", "a.bcf", "a.vcf"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    for path in (text, tmp_path / "a.bcf"):
+        assert not any(first_ploidies(path, 1 << 16).values())
+
+
+def test_long_fields_and_damage(tmp_path):
+    """A descriptor of more than 14 values; a record cut within its calls is named as before."""
+    rows = [[f"0/0/1/1:{'x' * 40}", f"0/1/1/1:{'y' * 3}"]] * 20
+    text, path = write_both(tmp_path, rows, keys="GT:FT")
+    np.testing.assert_array_equal(read(path, f"{OF_PLOIDY}4")[0], read(text, f"{OF_PLOIDY}4")[0])
+    plain = tmp_path / "plain.bcf"
+    content = bytearray(gzip.decompress(path.read_bytes()))
+    content[-90:] = b"\xff" * 90
+    plain.write_bytes(content)
+    with pytest.raises(UserError, match="record 20: the record is damaged"):
+        read(plain, f"{OF_PLOIDY}4")
