@@ -200,7 +200,7 @@ def impute(options: argparse.Namespace) -> None:
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     backend = select_backend(options.device, options.threads)
-    how = CopyOptions(options.seed, options.threads, backend)
+    how = CopyOptions(options.seed, options.threads, backend, options.likelihoods)
     counts = impute_file(options.file, options.reference, options.out, options.map, how)
     print("\n".join(f"{name}\t{count}" for name, count in counts.items()))
 

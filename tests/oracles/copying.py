@@ -12,11 +12,22 @@ def posteriors(haplotypes, cm, alleles, ne, mismatch, unseen=()):
 
     `haplotypes` (n_haplotypes, n_called) and `alleles` (n_called) are 0 and 1, without missing.
     """
-    n, n_sites = haplotypes.shape
-    rho = np.ones(n_sites)
-    rho[1:] = -np.expm1(-0.04 * ne * np.maximum(np.diff(cm), 1e-6) / n)
     emission = np.where(haplotypes == alleles, 1 - mismatch, mismatch)
     emission[:, list(unseen)] = 1
+    return of_emissions(emission, cm, ne)
+
+
+def chances(cm, ne, n):
+    """Probability of a new haplotype in front of each site."""
+    rho = np.ones(len(cm))
+    rho[1:] = -np.expm1(-0.04 * ne * np.maximum(np.diff(cm), 1e-6) / n)
+    return rho
+
+
+def of_emissions(emission, cm, ne):
+    """`posteriors` of what every haplotype emits at every site, (n_haplotypes, n_sites)."""
+    n, n_sites = emission.shape
+    rho = chances(cm, ne, n)
     forward, backward = np.empty((n_sites, n)), np.ones((n_sites, n))
     state, likelihood = np.full(n, 1 / n), 0.0
     for m in range(n_sites):

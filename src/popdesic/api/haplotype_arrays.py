@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..copying.copying import Haplotypes, haplotypes_of
 from ..copying.copying_plan import MISMATCHES, MOST_HAPLOTYPES
 from ..copying.fit import fit_model
-from .arrays import ArrayLike, host_array, real_number
+from ..core.phreds import phreds_of
+from ..core.random_numbers import lots_of
+from .arrays import ArrayLike, host_array, real_number, whole_number
 
 
 def site_numbers(typed: ArrayLike, n_sites: int) -> np.ndarray:
@@ -85,3 +89,32 @@ def allele_rows(given: ArrayLike, name: str, *, missing: bool) -> np.ndarray:
         row, column = map(int, np.unravel_index(np.argmax(wrong), array.shape))
         raise ValueError(f"{name}[{row}, {column}] is {array[row, column]}; an allele is {what}.")
     return array.astype(np.int8)
+
+
+def phred_rows(given: ArrayLike, n_typed: int) -> np.ndarray:
+    """Phreds of genotypes as uint8 (n_samples, n_typed, 3), zeros where there are none."""
+    array = host_array(given)
+    if array.ndim != 3 or array.shape[1:] != (n_typed, 3) or array.dtype.kind not in "iuf":
+        raise ValueError(
+            f"phreds are {array.dtype} of the shape {array.shape}; give three numbers for each "
+            f"sample and each of the {n_typed} sites of typed."
+        )
+    values = array.astype(np.float64)
+    nothing = np.isnan(values).all(axis=2)
+    wrong = ~nothing & ~((values >= 0) & np.isfinite(values)).all(axis=2)
+    if wrong.any():
+        row, column = map(int, np.unravel_index(np.argmax(wrong), wrong.shape))
+        shown = ", ".join(f"{value:g}" for value in values[row, column].tolist())
+        raise ValueError(
+            f"phreds[{row}, {column}] are {shown}; give three finite numbers from 0, or NaN for "
+            "all of them."
+        )
+    return phreds_of(np.where(nothing[..., None], 0.0, values))
+
+
+def sample_lots(names: Sequence[str] | None, seed: int, n_samples: int) -> np.ndarray:
+    """Keys of random numbers of samples, by default named by their numbers: uint64."""
+    names = [str(k) for k in range(n_samples)] if names is None else list(names)
+    if len(names) != n_samples:
+        raise ValueError(f"{len(names)} names for {n_samples} samples; give one for each.")
+    return lots_of([f"{whole_number(seed, 'seed')} {name}" for name in names])

@@ -8,10 +8,17 @@ import numpy as np
 
 from ..copying.copying import allele_share, impute_alleles
 from ..copying.fit import fit_model
+from ..copying.likelihoods import Likely, impute_windows
 from ..copying.phasing import phase_alleles
-from ..core.random_numbers import lots_of
 from .arrays import ArrayLike, genotype_array, thread_count, whole_number
-from .haplotype_arrays import allele_rows, copying_model, reference_panel, site_numbers
+from .haplotype_arrays import (
+    allele_rows,
+    copying_model,
+    phred_rows,
+    reference_panel,
+    sample_lots,
+    site_numbers,
+)
 
 
 def impute_haplotypes(
@@ -144,13 +151,72 @@ def phase_genotypes(
             f"genotypes have {samples.shape[1]} sites, but typed has {len(sites)}; give one column "
             "for each."
         )
-    names = [str(k) for k in range(len(samples))] if names is None else list(names)
-    if len(names) != len(samples):
-        raise ValueError(f"{len(names)} names for {len(samples)} samples; give one for each.")
-    lots = lots_of([f"{whole_number(seed, 'seed')} {name}" for name in names])
+    lots = sample_lots(names, seed, len(samples))
     ne, mismatch = copying_model(panel, ne, mismatch, threads)
     how = {"ne": ne, "mismatch": mismatch, "threads": threads}
     return phase_alleles(panel, sites, samples, lots, **how)
+
+
+def impute_likelihoods(
+    reference: ArrayLike,
+    centimorgans: ArrayLike,
+    phreds: ArrayLike,
+    typed: ArrayLike,
+    *,
+    names: Sequence[str] | None = None,
+    seed: int = 1,
+    ne: float | None = None,
+    mismatch: float | None = None,
+    threads: int | None = None,
+) -> np.ndarray:
+    """Alleles of samples sequenced at low coverage, at the sites of a reference.
+
+    Both haplotypes of a sample are mosaics of all haplotypes of the reference. Each is drawn given
+    the other one, and phases are drawn, by turns; what each haplotype has given the other is
+    averaged. The result of a sample depends on the reference, its own likelihoods, its name and
+    the seed alone.
+
+    Parameters
+    ----------
+    reference, centimorgans, typed, ne, mismatch, threads
+        As in `impute_haplotypes`.
+    phreds : array-like of number, (n_samples, n_typed, 3)
+        -10 log10 of the likelihoods of 0, 1 and 2 ALT alleles, as PL in a VCF: 0 or more, up to a
+        number of the genotype's own. They are rounded. All three are NaN where there are none.
+    names, seed
+        As in `phase_genotypes`.
+
+    Returns
+    -------
+    float32 array, (n_samples, 2, n_sites)
+        Expected number of ALT alleles of both haplotypes, from 0 to 1, in steps of 2^-15. The sum
+        of the two is the dosage. At a sample's first heterozygous site the second one has ALT.
+
+    Raises
+    ------
+    ValueError
+        An argument is not valid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import popdesic
+    >>> reference = np.array([[0, 0, 0, 0, 0], [1, 1, 1, 1, 0], [1, 0, 1, 0, 1]] * 4)
+    >>> reads = [[[0, 3, 30], [30, 3, 0], [30, 3, 0], [60, 0, 60]]]
+    >>> found = popdesic.impute_likelihoods(
+    ...     reference, np.arange(5) / 100, reads, [0, 1, 2, 4], ne=1000, mismatch=0.001
+    ... )
+    >>> found.shape
+    (1, 2, 5)
+    """
+    panel, threads = reference_panel(reference, centimorgans), thread_count(threads)
+    sites = site_numbers(typed, len(panel.cm))
+    values = phred_rows(phreds, len(sites))
+    lots = sample_lots(names, seed, len(values))
+    ne, mismatch = copying_model(panel, ne, mismatch, threads)
+    given = Likely(sites, values, np.zeros(len(values), bool), lots)
+    found = impute_windows(panel, given, ne=ne, mismatch=mismatch, threads=threads)
+    return allele_share(found)
 
 
 def fit_copying(

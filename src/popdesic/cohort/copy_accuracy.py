@@ -59,7 +59,11 @@ class Imputed:
 
 
 def sum_up_sites(
-    units: np.ndarray, hidden: np.ndarray, called: Called, frequency: np.ndarray
+    units: np.ndarray,
+    hidden: np.ndarray,
+    called: Called,
+    frequency: np.ndarray,
+    listed: np.ndarray | None = None,
 ) -> Imputed:
     """Sum up how good imputed sites are.
 
@@ -74,15 +78,19 @@ def sum_up_sites(
         Those of the typed sites, hidden; NaN where they were not.
     frequency : float64 array, (n_sites,)
         Of ALT, in the reference.
+    listed : int64 array, optional
+        Sites that are in the file of the targets; by default the called ones.
     """
     mean, estimated = estimated_r2(units)
     measured = np.full(len(frequency), np.nan)
     measured[called.rows] = _squared_correlation(hidden, called.alleles)
     typed = np.zeros(len(frequency), bool)
     typed[called.rows] = True
+    imputed = np.ones(len(frequency), bool)
+    imputed[called.rows if listed is None else listed] = False
     info = [
         _info(*about)
-        for about in zip(mean.tolist(), estimated.tolist(), measured, typed, strict=True)
+        for about in zip(mean.tolist(), estimated.tolist(), measured, typed, imputed, strict=True)
     ]
     return Imputed(units, called.owner, info, _sums(hidden, called, frequency, typed, estimated))
 
@@ -129,10 +137,10 @@ def _squared_correlation(probability: np.ndarray, alleles: np.ndarray) -> np.nda
         return np.where(variance > 0, both**2 / variance, np.nan)
 
 
-def _info(frequency: float, estimated: float, measured: float, typed: bool) -> str:
+def _info(frequency: float, estimated: float, measured: float, typed: bool, imputed: bool) -> str:
     text = f"AF={frequency:.4f}"
     if not typed:
-        return f"{text};R2={estimated:.4f};IMP"
+        return f"{text};R2={estimated:.4f}{';IMP' if imputed else ''}"
     return text if np.isnan(measured) else f"{text};ER2={measured:.4f}"
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..copying.copying import Haplotypes, allele_share, impute_alleles, leave_out_alleles
 from ..copying.copying_plan import MapWindow, cut_windows
+from ..copying.likelihoods import Likely, impute_window, no_links
 from ..copying.phasing import phase_alleles
 from ..core.errors import UserError
 from ..core.files import beside, require_output
@@ -37,6 +38,7 @@ from ..io.frozen_haplotypes import (
 from ..io.imputed_vcf import ImputedSites, ImputedVcf
 from .copy_accuracy import N_CLASSES, N_SUMS, Called, accuracy_table, sum_up_sites
 from .haplotype_panel import freeze_haplotypes, reference_files
+from .likely_targets import LikelyPart, LikelyTargets, read_likely
 from .phased_targets import Targets, TypedPart, read_targets
 
 log = logging.getLogger("popdesic")
@@ -58,22 +60,26 @@ class CopiedWindow(NamedTuple):
     hidden : float32 array, (n_haplotypes, n_typed)
         Those of the typed sites among them without their own call; NaN where there is none.
     called : Called
-        The typed sites among them.
+        The typed sites among them; none of samples with likelihoods.
+    listed : int64 array, (n_listed,)
+        Those among them that are in the file of the targets, counted from `window.first`.
     """
 
     window: MapWindow
     units: np.ndarray
     hidden: np.ndarray
     called: Called
+    listed: np.ndarray
 
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """The seed that draws phases, threads, and the device that imputes (a CPU by default)."""
+    """The seed that draws phases, threads, the device that imputes, and whether by likelihoods."""
 
     seed: int = 1
     threads: int = 1
     backend: Backend | None = None
+    likelihoods: bool = False
 
 
 def impute_file(
@@ -84,7 +90,8 @@ def impute_file(
     Parameters
     ----------
     target : Path
-        VCF, BCF or VCF-Zarr, phased or not; haploid calls where males have one X.
+        VCF, BCF or VCF-Zarr, phased or not; haploid calls where males have one X. With
+        likelihoods, VCF or BCF with PL, GL or GP.
     reference : Path
         A file of `freeze_haplotypes`, or what that reads, which is frozen for this run.
     out : Path
@@ -100,7 +107,8 @@ def impute_file(
     Raises
     ------
     UserError
-        As `freeze_haplotypes` and `read_targets`; or a map is given with a frozen reference.
+        As `freeze_haplotypes`, `read_targets` and `read_likely`; or a map is given with a frozen
+        reference.
     """
     if not out.name.endswith(".vcf.gz"):
         raise UserError(f"the output {out} is bgzipped VCF; give it a name that ends in .vcf.gz.")
@@ -127,7 +135,8 @@ def accuracy_path(out: Path) -> Path:
 def _impute(target: Path, frozen: Path, out: Path, options: CopyOptions) -> dict[str, int]:
     panel = open_haplotypes(frozen)
     require_intact(panel)
-    targets = read_targets(target, panel, options.threads)
+    read = read_likely if options.likelihoods else read_targets
+    targets = read(target, panel, options.threads)
     _name_uncalled(targets)
     own = own_samples(targets.samples, panel.samples)
     used = [k for k, typed in enumerate(targets.parts) if len(typed.rows)]
@@ -139,28 +148,36 @@ def _impute(target: Path, frozen: Path, out: Path, options: CopyOptions) -> dict
     about.append(f"##popdesic_seed={options.seed}")
     total = np.zeros((N_CLASSES, N_SUMS))
     if options.backend is not None and options.backend.name == "gpu":
-        on_cpu("phases, and ER2 of typed sites", "a GPU only computes doses")
+        on_cpu("phases, and ER2 of typed sites", "a GPU only computes doses of called alleles")
     with ImputedVcf(out, targets.samples, contigs, about) as vcf:
         for k in used:
-            part = panel.parts[k]
-            typed = phase_part(part, targets.parts[k], targets.samples, own, options)
-            for copied in impute_part(part, typed, own, options, out.parent):
+            part, typed = panel.parts[k], targets.parts[k]
+            if isinstance(typed, LikelyPart):
+                windows = _impute_likely(part, typed, targets.samples, own, options, out.parent)
+            else:
+                typed = phase_part(part, typed, targets.samples, own, options)
+                windows = impute_part(part, typed, own, options, out.parent)
+            for copied in windows:
                 total += _write(vcf, part, copied)
     write_table(accuracy_path(out), accuracy_table(total))
     return targets.counts
 
 
-def _name_uncalled(targets: Targets) -> None:
-    """Warn of samples without any call."""
-    called = np.zeros(len(targets.samples), bool)
+def _name_uncalled(targets: Targets | LikelyTargets) -> None:
+    """Warn of samples without any call, or any likelihoods that tell genotypes apart."""
+    called, what = np.zeros(len(targets.samples), bool), "call"
     for typed in targets.parts:
-        called[typed.owner[(typed.alleles >= 0).any(axis=1)]] = True
+        if isinstance(typed, LikelyPart):
+            called |= typed.told()
+            what = "likelihood"
+        else:
+            called[typed.owner[(typed.alleles >= 0).any(axis=1)]] = True
     if not called.all():
         names = [targets.samples[k] for k in np.flatnonzero(~called)]
         log.warning(
-            "%d %s no call at any site of the reference (%s%s): doses are only the frequencies in "
+            "%d %s no %s at any site of the reference (%s%s): doses are only the frequencies in "
             "the reference; leave out such samples",
-            *(len(names), "target has" if len(names) == 1 else "targets have"),
+            *(len(names), "target has" if len(names) == 1 else "targets have", what),
             *(", ".join(names[:5]), ", …" if len(names) > 5 else ""),
         )
 
@@ -254,13 +271,66 @@ def impute_part(
                 theirs = None if masked is None else masked[some]
                 given = source, alleles[some], rows, theirs, core
                 units[some] = _copy(*given, model, options)[:, core]
-            yield CopiedWindow(window, units, hidden[:, inside], called)
-        seconds = time.perf_counter() - started
-        log.info(
-            "%s: window %d of %d, %d of %d sites typed, about %.0f s left on it",
-            *(part.contig, count, len(windows), inside.stop - inside.start),
-            *(core.stop - core.start, seconds / count * (len(windows) - count)),
+            yield CopiedWindow(window, units, hidden[:, inside], called, called.rows)
+        _tell_progress(part, windows, count, inside.stop - inside.start, started)
+
+
+def _tell_progress(
+    part: HaplotypePart, windows: list[MapWindow], count: int, n_typed: int, started: float
+) -> None:
+    seconds, window = time.perf_counter() - started, windows[count - 1]
+    log.info(
+        "%s: window %d of %d, %d of %d sites typed, about %.0f s left on it",
+        *(part.contig, count, len(windows), n_typed, window.last - window.first),
+        seconds / count * (len(windows) - count),
+    )
+
+
+def _impute_likely(
+    part: HaplotypePart,
+    typed: LikelyPart,
+    samples: list[str],
+    own: dict[int, int],
+    options: CopyOptions,
+    folder: Path,
+) -> Iterator[CopiedWindow]:
+    """`impute_part` of samples with likelihoods, which are phased, too."""
+    windows, started = cut_windows(part.cm), time.perf_counter()
+    lots = lots_of([f"{options.seed} {part.contig} {name}" for name in samples])
+    masked = [
+        np.flatnonzero(part.owner == own[k]) if k in own else np.empty(0, np.int64)
+        for k in range(len(samples))
+    ]
+    links = no_links(len(samples))
+    owner = np.repeat(np.arange(len(samples)), 2 - typed.haploid).astype(np.int32)
+    there = np.stack([np.ones_like(typed.haploid), ~typed.haploid], axis=1)
+    for count, window in enumerate(windows, 1):
+        here = slice(window.start, window.stop)
+        source = Haplotypes(
+            np.array(part.haplotypes[here]), len(part.owner), np.array(part.cm[here])
         )
+        n_sites = window.last - window.first
+        at_once = max(1, BATCH_BYTES // (4 * max(n_sites, 1)))
+        listed = typed.rows[slice(*np.searchsorted(typed.rows, [window.first, window.last]))]
+        nothing = np.empty((len(owner), 0))
+        called = Called(np.empty(0, np.int64), nothing.astype(np.int8), owner)
+        with _held((len(owner), n_sites), folder) as units:
+            for begin in range(0, len(samples), at_once):
+                some = slice(begin, begin + at_once)
+                given = Likely(typed.rows, typed.phreds[some], typed.haploid[some], lots[some])
+                found = impute_window(
+                    *(source, window, given, links[some]),
+                    ne=part.ne,
+                    mismatch=part.mismatch,
+                    own=masked[some],
+                    threads=options.threads,
+                )
+                rows = slice(*np.searchsorted(owner, [begin, begin + at_once]))
+                units[rows] = found[there[some]]
+            yield CopiedWindow(
+                window, units, nothing.astype(np.float32), called, listed - window.first
+            )
+        _tell_progress(part, windows, count, len(listed), started)
 
 
 @contextmanager
@@ -315,7 +385,7 @@ def _copy(
 
 def _write(vcf: ImputedVcf, part: HaplotypePart, copied: CopiedWindow) -> np.ndarray:
     """Write a window, some sites at a time; returns its sums."""
-    window, units, hidden, called = copied
+    window, units, hidden, called, listed = copied
     names = site_ids(part, window.first, window.last)
     total = np.zeros((N_CLASSES, N_SUMS))
     for low in range(0, len(names), WRITTEN_SITES):
@@ -325,7 +395,8 @@ def _write(vcf: ImputedVcf, part: HaplotypePart, copied: CopiedWindow) -> np.nda
         here = Called(called.rows[typed] - low, called.alleles[:, typed], called.owner)
         carriers = np.bitwise_count(part.haplotypes[rows]).sum(axis=1, dtype=np.int64)
         frequency = carriers / len(part.owner)
-        done = sum_up_sites(np.array(units[:, low:high]), hidden[:, typed], here, frequency)
+        given = listed[slice(*np.searchsorted(listed, [low, high]))] - low
+        done = sum_up_sites(np.array(units[:, low:high]), hidden[:, typed], here, frequency, given)
         bases = (list(bytes(column[rows]).decode("ascii")) for column in (part.ref, part.alt))
         sites = ImputedSites(
             part.contig, np.array(part.pos[rows]), names[low:high], *bases, done.info

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,14 +68,15 @@ def read_targets(path: Path, panel: HaplotypePanel, threads: int = 1) -> Targets
         MIN_SHARE); or the number of a sample's alleles changes.
     """
     samples = read_phased_samples(path)
-    table, alleles, unphased, counts, seen = _shared_rows(path, panel, threads)
-    sites = listed_sites(panel, table)
-    found = match(table, sites)
-    require_one_build(found, str(path), str(panel.path))
-    counts |= count_matched(found, len(table))
-    del counts["panel_sites_absent"]  # of those at shared positions alone
-    shared = Counter(sites.chrom[found.row >= 0].map(canonical_contig))
-    require_overlap(str(path), panel, seen, shared, found)
+    counts: Counter = Counter()
+
+    def pick(batch: PhasedSites, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        calls = _settled(batch)[rows]
+        called = (calls >= 0).all(axis=2)
+        return calls, ~batch.phased[rows] & (calls.sum(axis=2) == 1) & called
+
+    batches = stream_phased(path, counts, threads)
+    sites, found, (alleles, unphased) = shared_rows(path, panel, batches, counts, pick)
     parts = []
     for number, part in enumerate(panel.parts):
         here = np.flatnonzero((sites.part == number).to_numpy() & (found.row >= 0))
@@ -84,37 +86,64 @@ def read_targets(path: Path, panel: HaplotypePanel, threads: int = 1) -> Targets
         shown = f"{path}, contig '{part.contig}'"
         open_calls = unphased[found.row[here]].any(axis=0)
         parts.append(_haplotypes(rows, calls.astype(np.int8), open_calls, shown, samples))
-    if found.has_flips:
-        log.warning(
-            "%s: sites on both strands were turned; A/T and C/G sites in doubt are left out.", path
-        )
-    return Targets(samples, parts, counts)
+    return Targets(samples, parts, dict(counts))
 
 
-def _shared_rows(path: Path, panel: HaplotypePanel, threads: int):
-    """Rows at positions of the panel: table, alleles, which lack phase, counts, sites by contig."""
+def shared_rows(
+    path: Path, panel: HaplotypePanel, batches: Iterable, counts: Counter, pick: Callable
+) -> tuple[pd.DataFrame, Matched, list[np.ndarray]]:
+    """Match the records of a file with the sites of a panel.
+
+    Parameters
+    ----------
+    batches : iterable
+        Of biallelic SNPs, with `chrom`, `pos`, `ref` and `alt`; they may fill `counts`.
+    counts : Counter
+        Gets those of the match.
+    pick : callable
+        Gets a batch and the rows of it that have a position of the panel; returns what is kept of
+        these rows, arrays.
+
+    Returns
+    -------
+    DataFrame, Matched, list of arrays
+        The panel's sites at shared positions (`listed_sites`), the record of each of them, and the
+        joined arrays of `pick`.
+
+    Raises
+    ------
+    UserError
+        As `read_targets`.
+    """
     positions = defaultdict(list)
     for part in panel.parts:
         positions[canonical_contig(part.contig)].append(part.pos)
     known = {contig: np.sort(np.concatenate(lists)) for contig, lists in positions.items()}
-    counts, seen, tables, calls, unphased = Counter(), Counter(), [], [], []
-    for batch in stream_phased(path, counts, threads):
+    seen, tables, kept = Counter(), [], []
+    for batch in batches:
         seen[batch.chrom] += len(batch.pos)
         here = known.get(canonical_contig(batch.chrom), np.empty(0, np.int64))
         place = np.minimum(np.searchsorted(here, batch.pos), max(len(here) - 1, 0))
         rows = np.flatnonzero(here[place] == batch.pos) if len(here) else np.empty(0, np.int64)
-        settled = _settled(batch)[rows]
-        calls.append(settled)
-        unphased.append(
-            ~batch.phased[rows] & (settled.sum(axis=2) == 1) & (settled >= 0).all(axis=2)
-        )
+        kept.append(pick(batch, rows))
         columns = {name: [getattr(batch, name)[k] for k in rows] for name in ("ref", "alt")}
         tables.append(pd.DataFrame({"chrom": batch.chrom, "pos": batch.pos[rows], **columns}))
     if not seen:
         raise UserError(f"{path} has no biallelic SNP; give a file with those of the array.")
     seen = keep_shared_contigs(str(path), panel, seen)
-    lists = np.concatenate(calls), np.concatenate(unphased)
-    return pd.concat(tables, ignore_index=True), *lists, dict(counts), seen
+    table = pd.concat(tables, ignore_index=True)
+    sites = listed_sites(panel, table)
+    found = match(table, sites)
+    require_one_build(found, str(path), str(panel.path))
+    counts.update(count_matched(found, len(table)))
+    del counts["panel_sites_absent"]  # of those at shared positions alone
+    shared = Counter(sites.chrom[found.row >= 0].map(canonical_contig))
+    require_overlap(str(path), panel, seen, shared, found)
+    if found.has_flips:
+        log.warning(
+            "%s: sites on both strands were turned; A/T and C/G sites in doubt are left out.", path
+        )
+    return sites, found, [np.concatenate(arrays) for arrays in zip(*kept, strict=True)]
 
 
 def keep_shared_contigs(shown: str, panel: HaplotypePanel, seen: Counter) -> Counter:

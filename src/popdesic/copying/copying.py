@@ -123,9 +123,7 @@ def impute_alleles(
     """
     n = panel.n_haplotypes
     rows = panel.rows
-    carriers = np.bitwise_count(panel.bits).sum(axis=1, dtype=np.int64)
-    flipped = 2 * carriers > n
-    minor = np.where(flipped, n - carriers, carriers)
+    minor, flipped = minor_alleles(panel)
     loss = np.float32(mismatch / (1 - mismatch))
     windows = cut_windows(panel.cm) if windows is None else windows
     if backend is not None and backend.name == "gpu":
@@ -147,6 +145,7 @@ def impute_alleles(
     columns = np.empty((-(-len(rows) // 64), 64 * panel.bits.shape[1]), np.uint64)
     turn_rows(rows, flipped, columns)
     out = np.zeros((len(alleles), len(rows)), np.uint16)
+    known_alleles = np.empty((0, 2))
 
     def impute(target: int, window) -> None:
         masked = np.empty(0, np.int64) if own is None else own[target][own[target] >= 0]
@@ -160,7 +159,10 @@ def impute_alleles(
             flipped,
             panel.cm,
             (called, alleles[target][known]),
-            (recombination(panel.cm[called], ne, n_states), loss, SMALL_SHARE / n_states),
+            (
+                *(recombination(panel.cm[called], ne, n_states), np.full(len(called), loss)),
+                *(known_alleles, SMALL_SHARE / n_states),
+            ),
             panel.counted(masked),
             masked,
             n_states,
@@ -171,6 +173,13 @@ def impute_alleles(
     tasks = [(t, window) for window in windows for t in range(len(alleles))]
     run_tasks(impute, tasks, threads or usable_cpus())
     return out
+
+
+def minor_alleles(panel: Haplotypes) -> tuple[np.ndarray, np.ndarray]:
+    """Haplotypes with the minor allele by site, int64, and whether this is REF, bool."""
+    carriers = np.bitwise_count(panel.bits).sum(axis=1, dtype=np.int64)
+    flipped = 2 * carriers > panel.n_haplotypes
+    return np.where(flipped, panel.n_haplotypes - carriers, carriers), flipped
 
 
 def leave_out_alleles(

@@ -75,7 +75,7 @@ def _step_beside(state, row, flip, counted, stay, jump, loss, ahead, product):
 
 
 @numba.njit(nogil=True)
-def _forward(rows, sites, alleles, rho, counted, n_states, loss, kept):
+def _forward(rows, sites, alleles, rho, counted, n_states, losses, kept):
     """The forward pass; every CHECKPOINT-th state goes to `kept` if that has rows.
 
     Returns the likelihood up to (1 - mismatch) per site, as a float64 and a power of two, and the
@@ -89,8 +89,8 @@ def _forward(rows, sites, alleles, rho, counted, n_states, loss, kept):
             kept[m // CHECKPOINT] = state
         row, flip = rows[sites[m]], allele_flip(alleles[m])
         stay, jump = next_transition(rho[m], mass, n_states)
-        matched = step_states(state, row, flip, counted, stay, jump, loss)
-        mass = mass_of_states(state, row, flip, counted, loss, matched)
+        matched = step_states(state, row, flip, counted, stay, jump, losses[m])
+        mass = mass_of_states(state, row, flip, counted, losses[m], matched)
         masses[m] = mass
         number *= mass / UNITS
         if number < _LOW:
@@ -104,16 +104,17 @@ def _refill(m, ahead, block, passed, before):
     """Forward states of a site and of those up to it since a checkpoint, whose states are `ahead`.
 
     They are those after the emission or, with `before`, in front of it. `passed`: rows, sites,
-    alleles, rho, masses, counted, n_states, loss of the forward pass.
+    alleles, rho, masses, counted, n_states, losses of the forward pass.
     """
-    rows, sites, alleles, rho, masses, counted, n_states, loss = passed
+    rows, sites, alleles, rho, masses, counted, n_states, losses = passed
     start = m - m % CHECKPOINT
     for i in range(start, m + 1):
         stay, jump = next_transition(rho[i], masses[i - 1] if i else float(UNITS), n_states)
         if before:
             for k in range(ahead.size):
                 block[i - start, k] = fma(ahead[k], stay, jump)
-        step_states(ahead, rows[sites[i]], allele_flip(alleles[i]), counted, stay, jump, loss)
+        flip = allele_flip(alleles[i])
+        step_states(ahead, rows[sites[i]], flip, counted, stay, jump, losses[i])
         if not before:
             block[i - start] = ahead
 
@@ -122,7 +123,8 @@ def _refill(m, ahead, block, passed, before):
 def likelihood_loop(rows, sites, alleles, rho, counted, n_states, loss):
     """Likelihood of one haplotype up to (1 - mismatch) per site: float64 and a power of two."""
     nothing = np.empty((0, 32 * counted.size), np.float32)
-    number, exponent, _ = _forward(rows, sites, alleles, rho, counted, n_states, loss, nothing)
+    losses = np.full(sites.size, loss)
+    number, exponent, _ = _forward(rows, sites, alleles, rho, counted, n_states, losses, nothing)
     return number, exponent
 
 
@@ -200,6 +202,23 @@ def _fill_between(begin, end, panel, sides, lists, out):
             out[site] = np.uint16(DOSE_UNITS - dose if flipped[site] else dose)
 
 
+@numba.njit(nogil=True)
+def _share_that_matches(product, largest, row, flip, counted):
+    """Share of the haplotypes that match in the sum of `product`, in whole units: float64."""
+    scale = power_of_two(np.int32(min(275 - (largest >> 23), 254)))
+    total, matched = 0, 0
+    for w in range(row.size):
+        word = (row[w] ^ flip) & counted[w]
+        part, matching = np.int32(0), np.int32(0)
+        for j in range(32):
+            value = whole_units(product[32 * w + j] * scale)
+            part += value
+            matching += value & -np.int32((word >> np.uint32(j)) & ONE)
+        total += part
+        matched += matching
+    return matched / total
+
+
 @numba.njit(nogil=True, cache=True)
 def impute_loop(
     rows, columns, minor, flipped, cm, called, model, counted, own, n_states, bounds, out
@@ -217,10 +236,13 @@ def impute_loop(
     cm : float64 (n_sites)
         Genetic positions.
     called : (int64, int8) (n_called)
-        Sites at which the haplotype is known, rising, and its alleles.
-    model : (float64 (n_called), float32, float64)
+        Sites at which the haplotype is known, rising, and its alleles: of likelihoods, those of the
+        states that emit more.
+    model : (float64 (n_called), float32 (n_called), float64 (n_called or 0, 2), float64)
         Probability of a new haplotype in front of each of them (1 for the first); the emission of
-        a mismatch beside that of a match; posteriors up to the last number are shared evenly.
+        a mismatch beside that of a match; of likelihoods, the probability of ALT in a copy of REF
+        and in one of ALT, and no rows if alleles are called; posteriors up to the last number are
+        shared evenly.
     counted : uint32 (n_words)
         Haplotypes that may be copied.
     own : int64 (n_own)
@@ -232,7 +254,7 @@ def impute_loop(
         Filled between the bounds: the expected number of ALT alleles, in 1 / DOSE_UNITS.
     """
     sites, alleles = called
-    rho, loss, small = model
+    rho, losses, chances, small = model
     first, last = bounds
     n_called, padded = sites.size, 32 * counted.size
     # Lists of a site and of the one behind it, by turns.
@@ -245,8 +267,8 @@ def impute_loop(
         _fill_between(first, last, panel, (0, 0), lists, out)
         return
     kept = np.empty(((n_called + CHECKPOINT - 1) // CHECKPOINT, padded), np.float32)
-    masses = _forward(rows, sites, alleles, rho, counted, n_states, loss, kept)[2]
-    passed = (rows, sites, alleles, rho, masses, counted, n_states, loss)
+    masses = _forward(rows, sites, alleles, rho, counted, n_states, losses, kept)[2]
+    passed = (rows, sites, alleles, rho, masses, counted, n_states, losses)
     block = np.empty((CHECKPOINT, padded), np.float32)
     state, product = np.zeros(padded, np.float32), np.empty(padded, np.float32)
     stay, jump = next_transition(1.0, 1.0, n_states)
@@ -255,9 +277,9 @@ def impute_loop(
             _refill(m, kept[m // CHECKPOINT], block, passed, False)
         row, flip = rows[sites[m]], allele_flip(alleles[m])
         matched, largest = _step_beside(
-            state, row, flip, counted, stay, jump, loss, block[m % CHECKPOINT], product
+            state, row, flip, counted, stay, jump, losses[m], block[m % CHECKPOINT], product
         )
-        mass = mass_of_states(state, row, flip, counted, loss, matched)
+        mass = mass_of_states(state, row, flip, counted, losses[m], matched)
         stay, jump = next_transition(rho[m], mass, n_states)
         behind = sites[m + 1] if m + 1 < n_called else last
         if m and sites[m - 1] >= last:
@@ -270,25 +292,13 @@ def impute_loop(
         _fill_between(max(sites[m] + 1, first), min(behind, last), panel, (here, there), lists, out)
         if first <= sites[m] < last:
             out[sites[m]] = DOSE_UNITS * alleles[m]
+            if chances.shape[0]:
+                share = _share_that_matches(product, largest, row, flip, counted)
+                share = share if alleles[m] else 1.0 - share
+                share = chances[m, 0] + share * (chances[m, 1] - chances[m, 0])
+                out[sites[m]] = np.uint16(np.int64(np.rint(share * DOSE_UNITS)))
         if m == 0:
             _fill_between(first, min(sites[0], last), panel, (here, here), lists, out)
-
-
-@numba.njit(nogil=True)
-def _share_that_matches(product, largest, row, flip, counted):
-    """Share of the haplotypes that match in the sum of `product`, in whole units: float64."""
-    scale = power_of_two(np.int32(min(275 - (largest >> 23), 254)))
-    total, matched = 0, 0
-    for w in range(row.size):
-        word = (row[w] ^ flip) & counted[w]
-        part, matching = np.int32(0), np.int32(0)
-        for j in range(32):
-            value = whole_units(product[32 * w + j] * scale)
-            part += value
-            matching += value & -np.int32((word >> np.uint32(j)) & ONE)
-        total += part
-        matched += matching
-    return matched / total
 
 
 @numba.njit(nogil=True, cache=True)
@@ -311,8 +321,9 @@ def left_out_loop(rows, called, rho, loss, counted, n_states, bounds, out):
     sites, alleles = called
     n_called, padded = sites.size, 32 * counted.size
     kept = np.empty(((n_called + CHECKPOINT - 1) // CHECKPOINT, padded), np.float32)
-    masses = _forward(rows, sites, alleles, rho, counted, n_states, loss, kept)[2]
-    passed = (rows, sites, alleles, rho, masses, counted, n_states, loss)
+    losses = np.full(n_called, loss)
+    masses = _forward(rows, sites, alleles, rho, counted, n_states, losses, kept)[2]
+    passed = (rows, sites, alleles, rho, masses, counted, n_states, losses)
     block = np.empty((CHECKPOINT, padded), np.float32)
     state, product = np.zeros(padded, np.float32), np.empty(padded, np.float32)
     stay, jump = next_transition(1.0, 1.0, n_states)

@@ -12,9 +12,7 @@ drawn.
 A missing genotype emits nothing. Both of its alleles are drawn from the head and the tail of their
 haplotype, for those who copy from this sample.
 
-States and sums are those of `copying_cpu`. Sums of products of a forward and a backward state
-count whole units of 2^-22 of the largest power of two below, apart for haplotypes with ALT and
-with REF, so that they are the same in any order.
+States and sums are those of `copying_cpu`, and sums of products those of `states_cpu`.
 """
 
 from __future__ import annotations
@@ -24,15 +22,12 @@ import numpy as np
 
 from .copying_plan import UNITS
 from .states_cpu import (
-    ONE,
     allele_flip,
-    float_bits,
-    fma,
     mass_of_states,
+    move_states,
     next_transition,
-    power_of_two,
+    shared_mass,
     step_states,
-    whole_units,
 )
 
 _LOW_WORD = np.uint64(0xFFFFFFFF)
@@ -63,7 +58,7 @@ def philox_words(counter, key):
 
 
 @numba.njit(nogil=True)
-def _uniform(lot, site, iteration, chain, purpose):
+def uniform_number(lot, site, iteration, chain, purpose):
     """A number from 0 to below 1 that belongs to these: float64."""
     counter = (
         np.uint64(site) | (np.uint64(iteration) << _HALF),
@@ -73,52 +68,17 @@ def _uniform(lot, site, iteration, chain, purpose):
 
 
 @numba.njit(nogil=True)
-def _move(state, stay, jump):
-    """A transition without an emission, in place."""
-    for k in range(state.size):
-        state[k] = fma(state[k], stay, jump)
-
-
-@numba.njit(nogil=True)
-def _shared_mass(ahead, behind, row, counted):
-    """Sums of products over the haplotypes with ALT and over those with REF: two float64."""
-    most_alt, most_ref = np.int32(0), np.int32(0)
-    for w in range(row.size):
-        alt, ref = row[w] & counted[w], ~row[w] & counted[w]
-        for j in range(32):
-            bits = float_bits(ahead[32 * w + j] * behind[32 * w + j])
-            most_alt = max(most_alt, bits & -np.int32((alt >> np.uint32(j)) & ONE))
-            most_ref = max(most_ref, bits & -np.int32((ref >> np.uint32(j)) & ONE))
-    scale_alt = power_of_two(np.int32(min(275 - (most_alt >> 23), 254)))
-    scale_ref = power_of_two(np.int32(min(275 - (most_ref >> 23), 254)))
-    with_alt, with_ref = 0, 0
-    for w in range(row.size):
-        alt, ref = row[w] & counted[w], ~row[w] & counted[w]
-        part_alt, part_ref = np.int32(0), np.int32(0)
-        for j in range(32):
-            product = ahead[32 * w + j] * behind[32 * w + j]
-            one = np.int32((alt >> np.uint32(j)) & ONE)
-            other = np.int32((ref >> np.uint32(j)) & ONE)
-            units = whole_units(product * (scale_alt if one else scale_ref))
-            part_alt += units & -one
-            part_ref += units & -other
-        with_alt += part_alt
-        with_ref += part_ref
-    return with_alt / np.float64(scale_alt), with_ref / np.float64(scale_ref)
-
-
-@numba.njit(nogil=True)
 def _draw(heads, tails, row, counted, loss, start, u):
     """One of the four ways on: head 0 has ALT or not, the tails stay; the same, they cross."""
     loss = np.float64(loss)
-    a, b = _shared_mass(heads[0], tails[0], row, counted)
-    c, d = _shared_mass(heads[1], tails[1], row, counted)
+    a, b = shared_mass(heads[0], tails[0], row, counted)
+    c, d = shared_mass(heads[1], tails[1], row, counted)
     w0 = (a + loss * b) * (d + loss * c)
     w1 = (b + loss * a) * (c + loss * d)
     w2, w3 = 0.0, 0.0
     if not start:
-        a, b = _shared_mass(heads[0], tails[1], row, counted)
-        c, d = _shared_mass(heads[1], tails[0], row, counted)
+        a, b = shared_mass(heads[0], tails[1], row, counted)
+        c, d = shared_mass(heads[1], tails[0], row, counted)
         w2 = (a + loss * b) * (d + loss * c)
         w3 = (b + loss * a) * (c + loss * d)
     u *= w0 + w1 + w2 + w3
@@ -132,7 +92,7 @@ def _draw(heads, tails, row, counted, loss, start, u):
 @numba.njit(nogil=True)
 def _draw_allele(head, tail, row, counted, loss, u):
     """The allele of a haplotype where the genotype is missing."""
-    a, b = _shared_mass(head, tail, row, counted)
+    a, b = shared_mass(head, tail, row, counted)
     loss = np.float64(loss)
     alt, ref = a + loss * b, b + loss * a
     return 1 if u * (alt + ref) < alt else 0
@@ -154,7 +114,7 @@ def _back_through(bounds, state, change, calls, model, kept):
         place += kinds[m] > 0
     for m in range(high - 1, low - 1, -1):
         if kinds[m]:
-            _move(state, stay, jump)
+            move_states(state, stay, jump)
             stay, jump = np.float32(1), np.float32(0)
             if kept.shape[0]:
                 place -= 1
@@ -187,17 +147,17 @@ def _forward_through(bounds, states, masses, calls, model, kept, draws):
         )
         if kinds[m]:
             for h in range(2):
-                _move(states[h], changes[h][0], changes[h][1])
+                move_states(states[h], changes[h][0], changes[h][1])
             changes = ((np.float32(1), np.float32(0)), (np.float32(1), np.float32(0)))
             tails = (kept[crossed, place], kept[1 - crossed, place])
             place += 1
             if kinds[m] == _MISSING:
                 for h in range(2):
-                    u = _uniform(lot, numbers[m], iteration, chain, _ALLELES[h])
+                    u = uniform_number(lot, numbers[m], iteration, chain, _ALLELES[h])
                     alleles[h, m] = _draw_allele(states[h], tails[h], row, counted, loss, u)
                 masses[:] = UNITS
                 continue
-            u = _uniform(lot, numbers[m], iteration, chain, _WAY)
+            u = uniform_number(lot, numbers[m], iteration, chain, _WAY)
             way = _draw((states[0], states[1]), tails, row, counted, loss, start, u)
             crossed ^= way >> 1
             alleles[0, m] = 1 - (way & 1)

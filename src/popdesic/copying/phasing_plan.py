@@ -5,6 +5,9 @@ from __future__ import annotations
 #: Sweeps after the start that are not counted, and those that vote: an odd number, so that a vote
 #: is never a draw.
 BURN_IN, VOTING = 3, 9
+#: Iterations of samples with likelihoods that are not counted, and those that are
+#: (tests/bench/bench_copying.py --coverage).
+BURNT_LIKELY, KEPT_LIKELY = 4, 5
 #: Samples that are phased from each other: iterations, of which the first ones start afresh and
 #: the first ones do not vote; chains of iterations.
 TOGETHER, AFRESH, BURNT_TOGETHER, CHAINS = 18, 11, 7, 2

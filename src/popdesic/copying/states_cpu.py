@@ -103,3 +103,42 @@ def next_transition(rho, mass, n_states):
 @numba.njit(nogil=True, inline="always")
 def allele_flip(allele):
     return np.uint32(0) if allele else np.uint32(0xFFFFFFFF)
+
+
+@numba.njit(nogil=True)
+def move_states(state, stay, jump):
+    """A transition without an emission, in place."""
+    for k in range(state.size):
+        state[k] = fma(state[k], stay, jump)
+
+
+@numba.njit(nogil=True)
+def shared_mass(ahead, behind, row, counted):
+    """Sums of products over the haplotypes with ALT and over those with REF: two float64.
+
+    Both count whole units of 2^-22 of their largest power of two below, so that they are the same
+    in any order.
+    """
+    most_alt, most_ref = np.int32(0), np.int32(0)
+    for w in range(row.size):
+        alt, ref = row[w] & counted[w], ~row[w] & counted[w]
+        for j in range(32):
+            bits = float_bits(ahead[32 * w + j] * behind[32 * w + j])
+            most_alt = max(most_alt, bits & -np.int32((alt >> np.uint32(j)) & ONE))
+            most_ref = max(most_ref, bits & -np.int32((ref >> np.uint32(j)) & ONE))
+    scale_alt = power_of_two(np.int32(min(275 - (most_alt >> 23), 254)))
+    scale_ref = power_of_two(np.int32(min(275 - (most_ref >> 23), 254)))
+    with_alt, with_ref = 0, 0
+    for w in range(row.size):
+        alt, ref = row[w] & counted[w], ~row[w] & counted[w]
+        part_alt, part_ref = np.int32(0), np.int32(0)
+        for j in range(32):
+            product = ahead[32 * w + j] * behind[32 * w + j]
+            one = np.int32((alt >> np.uint32(j)) & ONE)
+            other = np.int32((ref >> np.uint32(j)) & ONE)
+            units = whole_units(product * (scale_alt if one else scale_ref))
+            part_alt += units & -one
+            part_ref += units & -other
+        with_alt += part_alt
+        with_ref += part_ref
+    return with_alt / np.float64(scale_alt), with_ref / np.float64(scale_ref)

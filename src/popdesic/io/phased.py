@@ -7,7 +7,7 @@ keep their order. cyvcf2 reads VCF and BCF; it decompresses in threads, which ch
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -82,7 +82,21 @@ def stream_phased(path: Path, counts: Counter, threads: int = 1) -> Iterator[Pha
     UserError
         The file cannot be read, a record has no GT, or a call has more than two alleles.
     """
-    records = _zarr_records(path) if is_store(path) else _vcf_records(path, threads)
+    records = _zarr_records(path) if is_store(path) else vcf_records(path, threads, _vcf_calls)
+    for chrom, rows in batches_of_snps(records, counts):
+        yield _join(path, chrom, rows)
+
+
+def batches_of_snps(records: Iterator[tuple], counts: Counter) -> Iterator[tuple[str, list]]:
+    """Consecutive biallelic SNPs of one contig: position, identifier, REF, ALT, and the calls.
+
+    Parameters
+    ----------
+    records : iterator of tuple
+        As of `vcf_records`.
+    counts : Counter
+        As in `stream_phased`.
+    """
     chrom, rows = None, []
     for name, pos, site_id, ref, alts, calls in records:
         kind = site_kind(ref, alts, plink=False)
@@ -91,12 +105,12 @@ def stream_phased(path: Path, counts: Counter, threads: int = 1) -> Iterator[Pha
             continue
         counts["snps"] += 1
         if rows and (name != chrom or len(rows) == BATCH_SITES):
-            yield _join(path, chrom, rows)
+            yield chrom, rows
             rows = []
         chrom = name
         rows.append((pos, site_id, ref.upper(), alts[0].upper(), calls()))
     if rows:
-        yield _join(path, chrom, rows)
+        yield chrom, rows
 
 
 def is_store(path: Path) -> bool:
@@ -120,7 +134,12 @@ def _join(path: Path, chrom: str, rows: list[tuple]) -> PhasedSites:
     )
 
 
-def _vcf_records(path: Path, threads: int) -> Iterator[tuple]:
+def vcf_records(path: Path, threads: int, read: Callable) -> Iterator[tuple]:
+    """Contig, position, identifier, REF, list of ALT, and a function that reads the calls.
+
+    `read` gets the path, the record and its place in words. It is called only for records that are
+    kept, before the next one.
+    """
     import cyvcf2
 
     try:
@@ -138,7 +157,7 @@ def _vcf_records(path: Path, threads: int) -> Iterator[tuple]:
                 raise _unreadable(path, f" after {last}") from None
             last = f"{record.CHROM}:{record.POS}"
             site = (record.CHROM, record.POS, record.ID or ".", record.REF, record.ALT)
-            yield *site, lambda record=record, last=last: _vcf_calls(path, record, last)
+            yield *site, lambda record=record, last=last: read(path, record, last)
     finally:
         with suppress(AttributeError):
             reader.close()
@@ -149,7 +168,8 @@ def _vcf_calls(path: Path, record, shown: str) -> np.ndarray:
         calls = record.genotype.array()
     except Exception:  # as above
         raise UserError(
-            f"{path}, {shown}: the record has no GT; give a file with genotypes of all records."
+            f"{path}, {shown}: the record has no GT; give a file with genotypes of all records "
+            "(popdesic impute --likelihoods takes PL, GL or GP)."
         ) from None
     width = calls.shape[1] - 1
     if width > 2:

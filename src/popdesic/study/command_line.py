@@ -300,6 +300,11 @@ def make_parser() -> argparse.ArgumentParser:
         "-o", "--out", type=Path, required=True, metavar="FILE", help="file to write, .vcf.gz"
     )
     command.add_argument(
+        "--likelihoods",
+        action="store_true",
+        help="take PL, GL or GP of a VCF or BCF of low coverage, not its genotypes",
+    )
+    command.add_argument(
         "--seed", type=int, default=1, metavar="N", help="seed of the draws of phases (default: 1)"
     )
     command.add_argument(

@@ -23,7 +23,13 @@ from numba.core.types import NamedTuple, NamedUniTuple, Type
 from ..cohort import genotypes_cpu, hardy_weinberg_cpu, standard_genotypes_cpu
 from ..communities import dip_cpu, graph_sides_cpu, two_means_cpu
 from ..components import signed_sums_cpu
-from ..copying import copying_cpu, local_ancestry_cpu, painting_cpu, phasing_cpu
+from ..copying import (
+    copying_cpu,
+    likelihoods_cpu,
+    local_ancestry_cpu,
+    painting_cpu,
+    phasing_cpu,
+)
 from ..core import number_text_cpu
 from ..core.threads import run_tasks, usable_cpus
 from ..distance import near_points_cpu, nearest_cpu, neighbor_lists_cpu, pair_summary_cpu
@@ -242,7 +248,7 @@ def segments_of_descent() -> None:
 def copies_of_haplotypes() -> None:
     words, whole = "uint32[:, ::1]", "int64[::1]"
     called, flags = f"Tuple(({whole}, int8[::1]))", "boolean[::1]"
-    model = "Tuple((float64[::1], float32, float64))"
+    model = "Tuple((float64[::1], float32[::1], float64[:, ::1], float64))"
     sites = f"{words}, uint64[:, ::1], {whole}, {flags}, float64[::1], {called}, {model}"
     rest = f"uint32[::1], {whole}, int64, UniTuple(int64, 2), uint16[::1]"
     _compile(copying_cpu.impute_loop, f"({sites}, {rest})")
@@ -260,6 +266,11 @@ def copies_of_haplotypes() -> None:
     _compile(local_ancestry_cpu.pair_loop, f"(float64[:, ::1], float64[:, ::1], {of_site})")
     draws = f"{chances}, Tuple((uint64, int64, int64)), int64, int8[:, ::1], int8[:, ::1]"
     _compile(phasing_cpu.phase_loop, f"({words}, {whole}, {whole}, int8[::1], {draws})")
+    emitted = "Tuple((int8[::1], float32[::1], float64[:, ::1]))"
+    drawn = f"{chances}, Tuple((uint64, int64, int64)), int64, int8[::1]"
+    _compile(likelihoods_cpu.draw_loop, f"({words}, UniTuple({whole}, 2), {emitted}, {drawn})")
+    ends = "UniTuple(int64, 2)"
+    _compile(likelihoods_cpu.join_loop, f"(uint16[:, :, ::1], {ends}, {ends}, uint16[:, ::1])")
 
 
 def epochs_of_maps() -> None:
