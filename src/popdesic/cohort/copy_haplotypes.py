@@ -20,7 +20,7 @@ import numpy as np
 
 from ..copying.copying import Haplotypes, allele_share, impute_alleles, leave_out_alleles
 from ..copying.copying_plan import MapWindow, cut_windows
-from ..copying.likelihoods import Likely, impute_window, no_links
+from ..copying.likelihoods import Likely, impute_likely_window, no_links
 from ..copying.phasing import phase_alleles
 from ..core.errors import UserError
 from ..core.files import beside, require_output
@@ -38,8 +38,14 @@ from ..io.frozen_haplotypes import (
 from ..io.imputed_vcf import ImputedSites, ImputedVcf
 from .copy_accuracy import N_CLASSES, N_SUMS, Called, accuracy_table, sum_up_sites
 from .haplotype_panel import freeze_haplotypes, reference_files
-from .likely_targets import LikelyPart, LikelyTargets, read_likely
-from .phased_targets import Targets, TypedPart, read_targets
+from .phased_targets import (
+    LikelyPart,
+    LikelyTargets,
+    Targets,
+    TypedPart,
+    read_likely,
+    read_targets,
+)
 
 log = logging.getLogger("popdesic")
 
@@ -318,7 +324,7 @@ def _impute_likely(
             for begin in range(0, len(samples), at_once):
                 some = slice(begin, begin + at_once)
                 given = Likely(typed.rows, typed.phreds[some], typed.haploid[some], lots[some])
-                found = impute_window(
+                found = impute_likely_window(
                     *(source, window, given, links[some]),
                     ne=part.ne,
                     mismatch=part.mismatch,

@@ -1,19 +1,30 @@
-"""Targets of imputation, phased or not, on the sites of a haplotype panel."""
+"""Targets of imputation on the sites of a haplotype panel: calls, phased or not, or likelihoods."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..core.errors import UserError
 from ..io.frozen_haplotypes import HaplotypePanel
-from ..io.phased import ABSENT, NO_ALLELE, PhasedSites, read_phased_samples, stream_phased
+from ..io.genotype_likelihoods import NO_PHREDS, ONE_COPY, read_phreds
+from ..io.phased import (
+    ABSENT,
+    NO_ALLELE,
+    PhasedSites,
+    batches_of_snps,
+    is_store,
+    read_phased_samples,
+    stream_phased,
+    vcf_records,
+)
 from ..io.sites import canonical_contig
 from .match import MIN_SHARE, Matched, count_matched, match, require_one_build
 
@@ -54,6 +65,49 @@ class Targets:
     counts: dict[str, int]
 
 
+class LikelySites(NamedTuple):
+    """Consecutive biallelic SNPs of one contig, as `PhasedSites`, with their `read_phreds`."""
+
+    chrom: str
+    pos: np.ndarray
+    ref: list[str]
+    alt: list[str]
+    phreds: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class LikelyPart:
+    """Likelihoods of the targets at sites of one part of the panel.
+
+    Attributes
+    ----------
+    rows : int64 array, (n_typed,)
+        Sites of the part, ascending.
+    phreds : uint8 array, (n_samples, n_typed, 3)
+        Of 0, 1 and 2 ALT alleles of the part's site; zeros where they are missing. The third of a
+        haploid sample does not count.
+    haploid : bool array, (n_samples,)
+    """
+
+    rows: np.ndarray
+    phreds: np.ndarray
+    haploid: np.ndarray
+
+    def told(self) -> np.ndarray:
+        """Samples with likelihoods that are not all equal, at any site: bool (n_samples,)."""
+        counted = np.where(self.haploid[:, None, None], [True, True, False], True)
+        return ((self.phreds > 0) & counted).any(axis=(1, 2))
+
+
+@dataclass(frozen=True)
+class LikelyTargets:
+    """Names of the samples, a LikelyPart for each part of the panel, and counts of the match."""
+
+    samples: list[str]
+    parts: list[LikelyPart]
+    counts: dict[str, int]
+
+
 def read_targets(path: Path, panel: HaplotypePanel, threads: int = 1) -> Targets:
     """Read targets and place them on the panel's sites.
 
@@ -76,7 +130,7 @@ def read_targets(path: Path, panel: HaplotypePanel, threads: int = 1) -> Targets
         return calls, ~batch.phased[rows] & (calls.sum(axis=2) == 1) & called
 
     batches = stream_phased(path, counts, threads)
-    sites, found, (alleles, unphased) = shared_rows(path, panel, batches, counts, pick)
+    sites, found, (alleles, unphased) = _shared_rows(path, panel, batches, counts, pick)
     parts = []
     for number, part in enumerate(panel.parts):
         here = np.flatnonzero((sites.part == number).to_numpy() & (found.row >= 0))
@@ -89,7 +143,42 @@ def read_targets(path: Path, panel: HaplotypePanel, threads: int = 1) -> Targets
     return Targets(samples, parts, dict(counts))
 
 
-def shared_rows(
+def read_likely(path: Path, panel: HaplotypePanel, threads: int = 1) -> LikelyTargets:
+    """Read genotype likelihoods of targets and place them on the panel's sites.
+
+    Raises
+    ------
+    UserError
+        As `read_targets`; the file is not VCF or BCF, or likelihoods are not valid.
+    """
+    samples = read_phased_samples(path)
+    if is_store(path):
+        raise UserError(
+            f"{path}: likelihoods are read from VCF and BCF files alone; give such a file."
+        )
+    counts: Counter = Counter()
+
+    def read(path: Path, record, shown: str) -> np.ndarray:
+        return read_phreds(f"{path}, {shown}", record, samples)
+
+    def batches() -> Iterator[LikelySites]:
+        for chrom, rows in batches_of_snps(vcf_records(path, threads, read), counts):
+            pos, _, ref, alt, phreds = zip(*rows, strict=True)
+            yield LikelySites(chrom, np.array(pos, np.int64), list(ref), list(alt), phreds)
+
+    def pick(batch: LikelySites, rows: np.ndarray) -> tuple[np.ndarray]:
+        return (np.stack(batch.phreds)[rows],)
+
+    sites, found, (phreds,) = _shared_rows(path, panel, batches(), counts, pick)
+    parts = []
+    for number, part in enumerate(panel.parts):
+        here = np.flatnonzero((sites.part == number).to_numpy() & (found.row >= 0))
+        placed = sites.row.to_numpy()[here], phreds[found.row[here]], found.swapped[here]
+        parts.append(_likely_part(*placed, f"{path}, contig '{part.contig}'", samples))
+    return LikelyTargets(samples, parts, dict(counts))
+
+
+def _shared_rows(
     path: Path, panel: HaplotypePanel, batches: Iterable, counts: Counter, pick: Callable
 ) -> tuple[pd.DataFrame, Matched, list[np.ndarray]]:
     """Match the records of a file with the sites of a panel.
@@ -250,3 +339,25 @@ def _haplotypes(
     alleles = np.maximum(calls.reshape(len(rows), len(there))[:, there], NO_ALLELE)
     owner = np.repeat(np.arange(len(samples)), 2 - haploid).astype(np.int32)
     return TypedPart(rows, np.ascontiguousarray(alleles.T), owner, unphased)
+
+
+def _likely_part(
+    rows: np.ndarray, phreds: np.ndarray, swapped: np.ndarray, shown: str, samples: list[str]
+) -> LikelyPart:
+    """A part of phreds (n_typed, n_samples, 3), which are changed."""
+    missing = phreds[..., 0] == NO_PHREDS
+    one = ~missing & (phreds[..., 2] == ONE_COPY)
+    haploid, diploid = one.any(axis=0), (~missing & ~one).any(axis=0)
+    if (mixed := haploid & diploid).any():
+        sample = int(np.argmax(mixed))
+        n_one, n_two = int(one[:, sample].sum()), int((~missing & ~one)[:, sample].sum())
+        raise UserError(
+            f"{shown}: sample '{samples[sample]}' has two likelihoods at {n_one} sites, as a "
+            f"haploid sample, and three at {n_two}; write them in one way."
+        )
+    phreds[missing] = 0
+    last = np.where(haploid, 1, 2)
+    turned = np.flatnonzero(swapped)
+    for sample, stop in enumerate(last):
+        phreds[turned, sample, : stop + 1] = phreds[turned, sample, stop::-1]
+    return LikelyPart(rows, np.ascontiguousarray(phreds.transpose(1, 0, 2)), haploid)

@@ -37,11 +37,11 @@ class Likely(NamedTuple):
 
 
 def no_links(n_samples: int) -> np.ndarray:
-    """`links` of `impute_window` before the first window: the first ALT is on the second row."""
+    """`links` before the first window: the first ALT is to be on the second haplotype."""
     return np.tile(np.array([-1, 1], np.int64), (n_samples, 1))
 
 
-def impute_window(
+def impute_likely_window(
     panel: Haplotypes,
     window: MapWindow,
     given: Likely,
@@ -119,14 +119,14 @@ def impute_window(
 def impute_windows(
     panel: Haplotypes, given: Likely, *, ne: float, mismatch: float, threads: int | None = None
 ) -> np.ndarray:
-    """`impute_window` of all windows of a panel: uint16 (n_samples, 2, n_sites)."""
+    """`impute_likely_window` of all windows of a panel: uint16 (n_samples, 2, n_sites)."""
     links = no_links(len(given.phreds))
     found = []
     for window in cut_windows(panel.cm):
         part = slice(window.start, window.stop)
         few = Haplotypes(panel.bits[part], panel.n_haplotypes, panel.cm[part])
         how = {"ne": ne, "mismatch": mismatch, "threads": threads}
-        found.append(impute_window(few, window, given, links, **how))
+        found.append(impute_likely_window(few, window, given, links, **how))
     return np.concatenate(found, axis=2)
 
 

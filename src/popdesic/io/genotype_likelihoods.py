@@ -1,4 +1,4 @@
-"""Read genotype likelihoods of biallelic SNPs from VCF and BCF, in file order.
+"""Read genotype likelihoods of records of VCF and BCF.
 
 A record's likelihoods are its PL, or else its GL, or else its GP. All become phreds, as PL are
 (`core.phreds`).
@@ -6,17 +6,10 @@ A record's likelihoods are its PL, or else its GL, or else its GP. All become ph
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
-
 import numpy as np
 
 from ..core.errors import UserError
 from ..core.phreds import MOST_PHRED, phreds_of, phreds_of_shares
-from .formats import VCF, find_format
-from .phased import batches_of_snps, read_phased_samples, vcf_records
 
 #: Fields that are read, the first one that a record has.
 FIELDS = ("PL", "GL", "GP")
@@ -29,57 +22,25 @@ _MISSING, _END = -(2**31), -(2**31) + 1
 _MISSING_BITS, _END_BITS = 0x7F800001, 0x7F800002
 
 
-class LikelySites(NamedTuple):
-    """Consecutive biallelic SNPs of one contig.
-
-    Attributes
-    ----------
-    chrom : str
-    pos : int64 array, (n_sites,)
-    ref, alt : list of str
-        In capitals.
-    phreds : uint8 array, (n_sites, n_samples, 3)
-        Of 0, 1 and 2 ALT alleles, the least of a sample 0; of 0 and 1 and ONE_COPY, where it has
-        two values. Where they are missing the first is NO_PHREDS.
-    """
-
-    chrom: str
-    pos: np.ndarray
-    ref: list[str]
-    alt: list[str]
-    phreds: np.ndarray
-
-
-def stream_likelihoods(path: Path, counts: Counter, threads: int = 1) -> Iterator[LikelySites]:
-    """Yield the biallelic SNPs of a file with genotype likelihoods in batches, in file order.
+def read_phreds(shown: str, record, samples: list[str]) -> np.ndarray:
+    """Phreds of a record of cyvcf2 with two alleles.
 
     Parameters
     ----------
-    counts, threads
-        As in `phased.stream_phased`.
+    shown : str
+        The file and the record, for errors.
+
+    Returns
+    -------
+    uint8 array, (n_samples, 3)
+        Of 0, 1 and 2 ALT alleles, the least of a sample 0; of 0 and 1 and ONE_COPY, where it has
+        two values. Where they are missing the first is NO_PHREDS.
 
     Raises
     ------
     UserError
-        The file is not VCF or BCF or cannot be read; or likelihoods of a record are none, or not
-        what their field allows, with the record and the sample.
+        There are none, or not what their field allows, with the sample.
     """
-    if find_format(path).kind != VCF:
-        raise UserError(
-            f"{path}: likelihoods are read from VCF and BCF files alone; give such one."
-        )
-    samples = read_phased_samples(path)
-
-    def read(path: Path, record, shown: str) -> np.ndarray:
-        return _phreds(f"{path}, {shown}", record, samples)
-
-    for chrom, rows in batches_of_snps(vcf_records(path, threads, read), counts):
-        pos, _, ref, alt, phreds = zip(*rows, strict=True)
-        yield LikelySites(chrom, np.array(pos, np.int64), list(ref), list(alt), np.stack(phreds))
-
-
-def _phreds(shown: str, record, samples: list[str]) -> np.ndarray:
-    """Phreds of a record, uint8 (n_samples, 3)."""
     name = next((name for name in FIELDS if name in record.FORMAT), None)
     if name is None:
         raise UserError(
