@@ -2,6 +2,7 @@
 
     python tests/bench/bench_copying.py [--seed 1] [--factors 1 2 3 5] [--shares 0 0.0625 0.25]
     python tests/bench/bench_copying.py --unphased [--seed 1] [--factors 1 2]
+    python tests/bench/bench_copying.py --coverage 0.5 1 4 [--seed 1] [--factors 1 3]
     python tests/bench/bench_copying.py --device gpu [--haplotypes 5008] [--copied 2112]
 
 Draws people of three populations (Gutenkunst et al. 2009, PLoS Genetics 5:e1000695), hides the
@@ -14,7 +15,9 @@ line says what `popdesic freeze` and `popdesic impute` take with the same files,
 of each program. "left out": typed sites, each imputed from the other calls (ER2 of the command).
 --factors: effective sizes, as multiples of the fitted one; --shares: posteriors that count as small
 (`popdesic.copying.copying_plan`). --unphased: the targets' phase is not given. Prints switch
-errors too: how often ALT is on the wrong haplotype beside the heterozygous site before. --device
+errors too: how often ALT is on the wrong haplotype beside the heterozygous site before. --coverage:
+the targets are sequenced at these mean depths (reads by Poisson, 1 % of bases wrong), and imputed
+from genotype likelihoods at all sites, beside their reads and the frequencies alone. --device
 gpu: rates of the passes on a GPU beside their limit in the same run, for panels of some sizes and
 --copied targets (`copying_rates_gpu.py`).
 """
@@ -37,7 +40,9 @@ from popdesic.cohort.phased_targets import MIN_SHARED_SITES
 from popdesic.copying import copying, copying_plan
 from popdesic.copying.fit import fit_model
 from popdesic.copying.founders import phase_together
+from popdesic.copying.likelihoods import Likely, impute_windows
 from popdesic.copying.phasing import phase_alleles
+from popdesic.core.phreds import likelihoods_of_phreds, phreds_of
 from popdesic.core.random_numbers import lots_of
 
 #: Upper ends of the bins of minor allele frequency.
@@ -45,6 +50,8 @@ BINS = (0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 #: An array has one common site in each stretch of this many base pairs.
 ARRAY_BP, ARRAY_MAF = 4_000, 0.01
 WRONG_ALLELES, SWITCHES = 0.002, 0.01
+#: Share of bases that are read wrong, and r2 at MAF above 1 % that is asked for by coverage.
+WRONG_BASES, ASKED_R2 = 0.01, {0.5: 0.985, 1.0: 0.995, 4.0: 0.999}
 #: Share of the founders' calls that are missing.
 HIDDEN = 0.05
 THREADS = 2
@@ -242,6 +249,47 @@ def bench_founders(reference, positions, typed, options) -> None:
     print(f"copying: {(time.process_time() - used) / pairs:.3f} CPU-seconds for a million pairs")
 
 
+def sequenced(genotypes: np.ndarray, coverage: float, seed: int) -> np.ndarray:
+    """Phreds (n_targets, n_sites, 3) of reads at a mean depth."""
+    rng = np.random.default_rng(seed)
+    chance = np.array([WRONG_BASES, 0.5, 1 - WRONG_BASES])
+    reads = rng.poisson(coverage, genotypes.shape)
+    alt = rng.binomial(reads, chance[genotypes])
+    logs = alt[..., None] * np.log10(chance) + (reads - alt)[..., None] * np.log10(1 - chance)
+    return phreds_of(-10 * logs)
+
+
+def bench_coverage(reference, truth, positions, options) -> None:
+    """Impute targets from reads at all sites, at each coverage."""
+    genotypes, share = truth[0::2].astype(int) + truth[1::2], frequency(reference)
+    lots = lots_of([f"{options.seed} {k}" for k in range(len(genotypes))])
+    panel = copying.haplotypes_of(reference, positions * 1e-6)
+    ne, mismatch = fit_model(panel, np.arange(panel.n_haplotypes) // 2, threads=THREADS)
+    print(f"fitted size {ne:.0f}, mismatch {mismatch:.2g}")
+    every, alt = np.ones(len(positions), bool), reference.mean(axis=0)
+    prior = np.stack([(1 - alt) ** 2, 2 * alt * (1 - alt), alt**2], axis=1)
+    for coverage in options.coverage:
+        phreds = sequenced(genotypes, coverage, options.seed)
+        weights = likelihoods_of_phreds()[phreds] * prior
+        alone = (weights[..., 1] + 2 * weights[..., 2]) / weights.sum(axis=2)
+        print(line(f"{coverage:g}x, reads and frequencies", alone, truth, share, every, 0.0))
+        for multiple in options.factors:
+            given = Likely(np.arange(len(positions)), phreds, np.zeros(len(lots), bool), lots)
+            started, used = time.perf_counter(), time.process_time()
+            how = {"ne": multiple * ne, "mismatch": mismatch, "threads": THREADS}
+            found = impute_windows(panel, given, **how)
+            seconds = time.perf_counter() - started
+            spent = (time.process_time() - used) / len(genotypes)
+            dosages = copying.allele_share(found).sum(axis=1)
+            print(line(f"{coverage:g}x, {multiple:g} x", dosages, truth, share, every, seconds))
+            pairs = dosages[:, share > 0.01].ravel(), genotypes[:, share > 0.01].ravel()
+            asked = f", asked {ASKED_R2[coverage]}" if coverage in ASKED_R2 else ""
+            print(f"  MAF > 1 %: r2 {np.corrcoef(*pairs)[0, 1] ** 2:.4f}{asked}; ", end="")
+            called = (2 * found.astype(int) >= copying_plan.DOSE_UNITS).astype(np.int8)
+            print(f"{spent:.1f} CPU-seconds a target", flush=True)
+            print(switches("  phase", called.reshape(truth.shape), truth, seconds), flush=True)
+
+
 def switches(name: str, alleles, truth, seconds: float) -> str:
     """Switch errors of alleles (2 n_targets, n_typed) at sites that are truly heterozygous."""
     wrong = pairs = 0
@@ -297,6 +345,7 @@ def main() -> None:
     parser.add_argument("--shares", type=float, nargs="+", default=[copying_plan.SMALL_SHARE])
     parser.add_argument("--unphased", action="store_true", help="hide the targets' phase")
     parser.add_argument("--founders", action="store_true", help="phase the people of the reference")
+    parser.add_argument("--coverage", type=float, nargs="+", help="mean depths of the targets")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--haplotypes", type=int, nargs="+", default=[1000, 5008, 20_000, 65_536])
     parser.add_argument("--copied", type=int, default=2112, help="targets on a GPU")
@@ -321,6 +370,9 @@ def main() -> None:
         f"{options.targets} targets, seed {options.seed}"
     )
     print("r2 by MAF up to".ljust(30) + "".join(f"{end:7.1%}" for end in BINS[1:]) + "  seconds")
+    if options.coverage:
+        bench_coverage(reference, truth, positions, options)
+        return
     small = [untyped & (share > a) & (share <= b) for a, b in pairwise(BINS)]
     print("sites".ljust(30) + "".join(f"{sites.sum():7}" for sites in small))
     clean = (reference, np.ascontiguousarray(truth[:, typed]))

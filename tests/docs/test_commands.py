@@ -166,6 +166,8 @@ WAYS: dict[str, Way] = {
     ".venv/bin/popdesic impute TARGET.vcf.gz --reference REFERENCE.npz -o IMPUTED.vcf.gz": named(
         "tests/unit/cohort/test_copy_haplotypes.py"
     ),
+    ".venv/bin/popdesic impute TARGET.vcf.gz --reference REFERENCE.npz -o IMPUTED.vcf.gz "
+    "--likelihoods": named("tests/unit/cohort/test_likely_targets.py"),
     **{
         f".venv/bin/popdesic paint REFERENCE.npz {words}": named(
             "tests/unit/cohort/test_paint_file.py"
@@ -224,6 +226,7 @@ WAYS: dict[str, Way] = {
             *("relatives.py", "family_axes.py", "one_locus.py", "artefacts.py", "degrees.py"),
             *("relatedness.py", "merging.py", "copying.py", "copying.py --unphased --seed 11"),
             "copying.py --founders --people 200 --seed 31",
+            "copying.py --coverage 0.5 1 4 --megabases 3 --people 1000 --targets 6 --seed 3",
             *("ibd_truth.py", "ibd_communities.py", "local_ancestry.py"),
             "painting.py --seeds 11 12 13 14 15 16 --null 101 200",
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),

@@ -348,6 +348,14 @@ def table() -> list[tuple[str, str, str, object]]:
     for name in ("ne", "mismatch"):
         add("impute_haplotypes", name, sizes, HAPS, PLACES, ROWS, TYPED, **{name: ...})
     add("impute_haplotypes", "threads", THREADS, HAPS, PLACES, ROWS, TYPED, threads=...)
+    reads = np.zeros((2, len(TYPED), 3))
+    bad = {"None": None, "text": "abc", "two": reads[0], "wide": reads[..., :2], "-1": reads - 1}
+    bad |= {"inf": reads + np.inf, "some": np.where([0, 0, 1], np.nan, reads)}
+    add("impute_likelihoods", "phreds", bad, HAPS, PLACES, ..., TYPED)
+    add("impute_likelihoods", "typed", SITES, HAPS, PLACES, reads, ...)
+    add("impute_likelihoods", "seed", WHOLE | {"0": 0}, HAPS, PLACES, reads, TYPED, seed=...)
+    add("impute_likelihoods", "names", {"one": ["a"]}, HAPS, PLACES, reads, TYPED, names=...)
+    add("impute_likelihoods", "threads", THREADS, HAPS, PLACES, reads, TYPED, threads=...)
     few = G[:2, : len(TYPED)]
     add("phase_genotypes", "genotypes", ARRAYS | {"wide": G}, HAPS, PLACES, ..., TYPED)
     add("phase_genotypes", "typed", SITES, HAPS, PLACES, few, ...)
