@@ -172,9 +172,7 @@ def excluded_names(asked: str | Sequence[str], contigs: Mapping[str, int]) -> li
     names = (*SEX, "M", MT) if asked == AUTO else tuple(asked)
     plain = [name.removeprefix("chr") for name in names]
     out = [spelt for name in plain for spelt in (name, f"chr{name}")]
-    if asked == AUTO:
-        out += genome_of(dict.fromkeys(contigs, 0), contigs).excluded(AUTO)
-    return out
+    return out + genome_of(dict.fromkeys(contigs, 0), contigs).excluded(asked)
 
 
 def named_contigs(

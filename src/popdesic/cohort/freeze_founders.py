@@ -16,6 +16,7 @@ import pandas as pd
 
 from ..copying.copying_plan import MOST_FOUNDERS
 from ..copying.founders import phase_together
+from ..core.errors import UserError
 from ..core.random_numbers import lots_of
 from ..io.genotypes import MISSING, unpack_bed
 from ..io.phased import PhasedSites
@@ -67,7 +68,7 @@ def freeze_founders(
     ------
     UserError
         There are fewer than `copying_plan.LEAST_FOUNDERS` founders with a called genotype; or the
-        map is invalid or lacks a contig.
+        map is invalid or lacks a contig; or a founder is a duplicate of all others.
     """
     panel, _ = load_panel(panel_path)
     cohorts = []
@@ -84,6 +85,12 @@ def freeze_founders(
     scale = MapScale(genetic_map, panel_path)
     snps = ((panel.ref.str.len() == 1) & (panel.alt.str.len() == 1)).to_numpy()
     kin = _duplicates(cohorts, panel, chosen)
+    for name, own in zip(samples, kin, strict=True):
+        if len(own) == len(samples) - 1:
+            raise UserError(
+                f"founder '{name}' has the same genotypes as all others, so that it can copy from "
+                "nobody; leave out duplicates (column exclude), or set impute.method to 'mode'."
+            )
 
     def phased() -> Iterator[tuple[Path, PhasedSites]]:
         for window in plan_windows(panel)[0]:

@@ -13,7 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import UserError
-from ..core.files import atomic_path, beside, content_key, has_lists, is_file, write_json
+from ..core.files import (
+    atomic_path,
+    beside,
+    content_key,
+    has_lists,
+    is_file,
+    named_rows,
+    write_json,
+)
 from ..io.batches import (
     CHUNK_BYTES,
     UNKNOWN_ALLELE,
@@ -435,6 +443,8 @@ class _Rows:
         kind, prefix = find_format(source) if source else ("", "")
         self._path, self._row_bytes, self._bed = path, row_bytes, beside(prefix, ".bed")
         large = kind == PLINK and is_file(self._bed) and self._bed.stat().st_size >= LEAST_NAMED
+        if large:  # its rows lie in it, as in no raw.bed that names others' rows or has lists
+            large = not has_lists(self._bed) and named_rows(self._bed) is None
         self._same = open_bed(prefix) if large else None
         self._numbers: list[np.ndarray] = []
         self.file = file

@@ -9,9 +9,9 @@ _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?cM/Mb")
 
 
 def rate_of(genetic_map: str | None) -> float | None:
-    """Centimorgans a megabase if `genetic_map` is a rate; None if it names files, or is empty."""
+    """Centimorgans a megabase if `genetic_map` is a rate above 0; else None."""
     found = _RATE.fullmatch(genetic_map or "")
-    return float(found[1]) if found else None
+    return float(found[1]) or None if found else None
 
 
 def map_file(genetic_map: str) -> str:

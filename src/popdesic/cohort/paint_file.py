@@ -96,7 +96,9 @@ def _by_each_other(panel: HaplotypePanel, options: CopyOptions):
         first = int(number[0])
         owner = np.asarray(part.owner, np.int64)
         haplotypes = [np.flatnonzero(owner == k) for k in range(n)]
-        own = np.array([np.resize(haplotypes[k], 2) for k in owner])
+        own = np.full((len(owner), 2), -1, np.int64)
+        for rows in haplotypes:
+            own[rows, : len(rows)] = rows
         for low, high, rows in _sample_batches(owner, n, len(part.pos)):
             bits = np.asarray(part.haplotypes)
             alleles = _unpacked(bits, rows)

@@ -78,7 +78,7 @@ def paint_alleles(
     n_stretches, n_donors = int(stretches[-1]) + 1, int(owner[-1]) + 1
     first_of = np.flatnonzero(np.r_[True, np.diff(owner) != 0])
     donors = owner[first_of]
-    n_targets = int(targets[-1]) + 1
+    n_targets = int(targets[-1]) + 1 if len(targets) else 0
     found = Painting(np.zeros((n_stretches, n_targets, n_donors)), np.zeros((n_targets, n_donors)))
 
     def paint(target: int) -> None:

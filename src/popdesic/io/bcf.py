@@ -182,7 +182,8 @@ def _decode(
     n_columns, gt_key = n_samples, index_of.get("GT", -1)
     if haploid.kinds != (2,):
         ploidy, layers = haploid.of_samples(n_samples), most_layers(haploid.kinds)
-        data = widen_records(data, ploidy, layers_each(ploidy, haploid.kinds), gt_key)
+        sizes = layers_each(ploidy, haploid.kinds)
+        data = widen_records(data, ploidy, sizes, layers, gt_key)
         n_columns = n_samples * layers
     capacity = kernel.row_capacity(len(data), n_records, n_columns)
     genotypes = np.empty((capacity, n_columns), np.int8)

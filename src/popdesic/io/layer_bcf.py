@@ -25,7 +25,7 @@ _REFUSED = (2, 2, 2)
 
 
 def widen_records(
-    data: np.ndarray, ploidy: np.ndarray, sizes: np.ndarray, gt_key: int
+    data: np.ndarray, ploidy: np.ndarray, sizes: np.ndarray, layers: int, gt_key: int
 ) -> np.ndarray:
     """Whole records with one column for each layer of each sample; a damaged one stays as it is.
 
@@ -33,6 +33,7 @@ def widen_records(
     ----------
     data : uint8 array, (n_bytes,)
     ploidy, sizes : int64 arrays, (n_samples,)
+    layers : int
         As `layer_text_cpu.widen_lines` takes them.
     gt_key : int
         Number of GT.
@@ -45,13 +46,13 @@ def widen_records(
     while start < len(data):
         shared, calls = _NUMBERS.unpack(data[start : start + kernel.LENGTHS_BYTES].tobytes())
         end = start + kernel.LENGTHS_BYTES + shared + calls
-        fields = _widen_fields(data, start, end - calls, end, ploidy, sizes, gt_key)
+        fields = _widen_fields(data, start, end - calls, end, ploidy, sizes, layers, gt_key)
         if fields is None:
             parts.append(data[start:end].tobytes())
         else:
             head = bytearray(data[start : end - calls].tobytes())
             number = struct.unpack_from("<I", head, _SAMPLES)[0] >> 24 << 24
-            struct.pack_into("<I", head, _SAMPLES, number | len(sizes) * int(sizes.max()))
+            struct.pack_into("<I", head, _SAMPLES, number | len(sizes) * layers)
             struct.pack_into("<I", head, 4, len(fields))
             parts += [bytes(head), fields]
         start = end
@@ -125,9 +126,10 @@ def _widen_fields(
     end: int,
     ploidy: np.ndarray,
     sizes: np.ndarray,
+    layers: int,
     gt_key: int,
 ) -> bytes | None:
-    n, layers = len(sizes), int(sizes.max())
+    n = len(sizes)
     if p - start < _SAMPLES + 4 or end > len(data):
         return None
     (number,) = struct.unpack("<I", data[start + _SAMPLES :][:4].tobytes())
@@ -139,7 +141,7 @@ def _widen_fields(
         behind = int(kernel.skip_value(data, _descriptor(data, began, end), end, n))
         if key == gt_key and not known and length and kind in _TYPES:
             known = True
-            wide = _widen_calls(_calls(data, values, n, kind, length), ploidy, sizes)
+            wide = _widen_calls(_calls(data, values, n, kind, length), ploidy, sizes, layers)
             key_bytes = data[began : _descriptor(data, began, end)].tobytes()
             parts += [key_bytes, bytes([wide.shape[1] << 4 | kernel.INT8]), wide.tobytes()]
         else:
@@ -163,12 +165,13 @@ def _missing(kind: int, length: int) -> bytes:
     return length * _MISSING_FLOAT if kind == kernel.FLOAT else b"." + bytes(length - 1)
 
 
-def _widen_calls(calls: np.ndarray, ploidy: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def _widen_calls(
+    calls: np.ndarray, ploidy: np.ndarray, sizes: np.ndarray, layers: int
+) -> np.ndarray:
     """GT of all layers, int8 (layers * n, 2), or 3 where the decoder must refuse a call.
 
     `calls`: int64 (n, width), as BCF has them, of 8, 16 or 32 bits.
     """
-    layers = int(sizes.max())
     present = ~np.isin(calls, _ENDS)
     called = present & (calls > 1)
     alleles = (calls >> 1) - 1

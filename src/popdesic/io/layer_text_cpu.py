@@ -76,8 +76,8 @@ def _is_named(text, start, end, names, name_ends):
 
 
 @njit(cache=True, nogil=True)
-def widen_lines(text, size, ignored, ploidies, sizes, names, name_ends, out):
-    """Write whole lines with one column for each layer of each sample, of as many as the most.
+def widen_lines(text, size, ignored, ploidies, sizes, layers, names, name_ends, out):
+    """Write whole lines with a column of each sample for each layer.
 
     Parameters
     ----------
@@ -88,6 +88,8 @@ def widen_lines(text, size, ignored, ploidies, sizes, names, name_ends, out):
     ploidies, sizes : int64 (n_samples,)
         Alleles of a call, and layers that the sample has: as many, each counted twice, or half of
         them. Further layers are missing.
+    layers : int
+        Those of the study, whatever the samples of this file have.
     names, name_ends : uint8 (n_bytes,), int64 (n_contigs,)
         Contigs that are left out, concatenated, and where each name ends.
     out : uint8 (any,)
@@ -100,7 +102,7 @@ def widen_lines(text, size, ignored, ploidies, sizes, names, name_ends, out):
     n_columns : int
         Columns of that line; 0 if there is none.
     """
-    n_samples, layers = sizes.shape[0], sizes.max()
+    n_samples = sizes.shape[0]
     starts, ends = np.empty(n_samples, np.int64), np.empty(n_samples, np.int64)
     n = start = 0
     while start < size:

@@ -359,7 +359,7 @@ def _decode_polyploids(
     sizes = layers_each(ploidy, haploid.kinds)
     wide = np.empty(widened_size(size, layers) + PAD, np.uint8)
     names = joined_names(sorted(haploid.left_out.contigs))
-    wide_size, n_columns = widen_lines(text, size, ignored, ploidy, sizes, *names, wide)
+    wide_size, n_columns = widen_lines(text, size, ignored, ploidy, sizes, layers, *names, wide)
     wide[wide_size : wide_size + PAD] = 0
     of_layers = np.tile(ignored, layers)
     value, batch, counts, n_lines, error = _decode_lines(

@@ -132,6 +132,12 @@ def test_haploid_calls_by_the_role_of_a_contig(tmp_path, contig, length, stops):
         remarks(path, haploid=haploid_policies("error", [], header_contigs([path])))
 
 
+def test_a_list_of_excluded_contigs_holds_for_other_spellings():
+    """As in the panel: chrM is MT, and Chr is chr."""
+    found = haploid_policies("error", ["MT", "C"], {"chrM": 9, "ChrC": 9, "Chr1": 9})
+    assert found["chrM"] == found["ChrC"] == "diploidize" and "Chr1" not in found
+
+
 def test_haploid_policies_of_the_user_hold():
     assert haploid_policies("missing", "auto", {}) == {"default": "missing"}
     given = {"X": "missing", "default": "error"}

@@ -62,3 +62,11 @@ def test_too_few_founders_are_refused(cohort, tmp_path):
     with pytest.raises(UserError, match=f"there are only {N} of them, fewer than 100; set"):
         freeze(cohort[1], tmp_path / "r.npz")
     assert not (tmp_path / "r.npz").exists()
+
+
+def test_a_founder_that_has_nobody_to_copy_from_is_refused(cohort, tmp_path, monkeypatch):
+    monkeypatch.setattr(check_reference, "LEAST_FOUNDERS", N)
+    monkeypatch.setattr(freeze_founders, "DUPLICATE_SHARE", 0.0)
+    monkeypatch.setattr(freeze_founders, "LEAST_COMPARED", 1)
+    with pytest.raises(UserError, match="founder 'N0' has the same genotypes as all others"):
+        freeze(cohort[1], tmp_path / "r.npz")

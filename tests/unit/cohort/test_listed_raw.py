@@ -151,3 +151,14 @@ def test_a_forgotten_sample_leaves_the_lists(tmp_path, kind):
     rewrite_without(raw, "a11")
     assert has_lists(beside(raw, ".bed")) == (kind == "lists")
     np.testing.assert_array_equal(genotypes_of(raw), np.delete(cohort.genotypes, 11, axis=1))
+
+
+def test_decoded_files_of_either_kind_are_a_source(tmp_path, monkeypatch, kind):
+    """Rows of lists are not named: they lie nowhere."""
+    cohort = draw("a", 5)
+    raw = decode(tmp_path / "first", cohort, kind)
+    monkeypatch.setattr("popdesic.cohort.ingest.LEAST_NAMED", 1)
+    for source, out in ((raw, "second"), (tmp_path / "second/raw", "third")):
+        (tmp_path / out).mkdir()
+        ingest_cohort(source, tmp_path / out / "raw")
+        np.testing.assert_array_equal(genotypes_of(tmp_path / out / "raw"), cohort.genotypes)

@@ -57,6 +57,21 @@ def test_lengths_are_those_of_the_function(reference, tmp_path):
     np.testing.assert_allclose(table.to_numpy(), np.load(out), rtol=1e-5, atol=1e-5)
 
 
+def test_haploids_leave_out_one_haplotype_of_their_own(tmp_path):
+    names, haplotypes = [f"r{k}" for k in range(N)], mosaics(N, 3)
+    records = [
+        f"1 {at} s A C " + " ".join(map(str, row)) for at, row in zip(POS, haplotypes, strict=True)
+    ]
+    vcf = write_vcf(tmp_path / "h.vcf", names, records)
+    assert main(["freeze", str(vcf), "-o", str(tmp_path / "h.npz")]) == 0
+    assert main(["paint", str(tmp_path / "h.npz"), "-o", str(tmp_path / "c.npy")]) == 0
+    (part,) = open_haplotypes(tmp_path / "h.npz").parts
+    model = {"ne": part.ne, "mismatch": part.mismatch}
+    found = popdesic.paint(haplotypes.T, part.cm, ploidy=1, **model)
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), found.lengths.sum(axis=0))
+    np.testing.assert_array_equal(np.load(tmp_path / "c.segments.npy"), found.segments)
+
+
 def test_a_newcomer_is_painted_alone_as_among_others(reference, tmp_path):
     haplotypes, names = mosaics(6, 2), ["a", "r3", "b"]
     rows = {}

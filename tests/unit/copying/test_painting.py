@@ -105,6 +105,8 @@ def test_without_calls_all_donors_are_alike():
         **MODEL,
     )
     np.testing.assert_allclose(found.lengths[0, 0], np.r_[0, [2 * (cm[-1] - cm[0]) / 3] * 3])
+    nobody = haplotypes_of(panel, cm), alleles[:0], np.zeros(0, int), np.arange(8) // 2
+    assert paint_alleles(*nobody, np.zeros(60, int), **MODEL).lengths.shape == (1, 0, 4)
 
 
 def test_stretches_are_equal_parts_of_the_map():

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from popdesic.core.errors import UserError
-from popdesic.io.batches import OF_PLOIDY, DecodeCounts, for_file
+from popdesic.io.batches import OF_PLOIDY, DecodeCounts, LeftOut, for_file
 from popdesic.io.call_filters import CallFilters
 from popdesic.io.layers import (
     columns_there,
@@ -248,6 +248,19 @@ def test_samples_of_several_ploidies(tmp_path, kinds):
         np.testing.assert_array_equal(split_layers(expected.astype(np.int8), layers, sizes), wide)
         assert counts.missing == (genotypes < 0).sum()
         assert counts.unphased == (genotypes >= 0).sum()
+
+
+def test_a_file_has_the_layers_of_the_study(tmp_path):
+    """Also one of diploids alone, and one with an excluded sample of a larger ploidy."""
+    path = write_vcf(tmp_path / "a.vcf", [["0/1", "1/1"], ["0/0", "./."]])
+    policy = for_file(f"{OF_PLOIDY}2,4", ["s0", "s1"], {})
+    found = next(stream_sites(path, haploid=policy)).genotypes.tolist()
+    assert found == [[1, 2, -1, -1], [0, -1, -1, -1]]
+    path = write_vcf(tmp_path / "b.vcf", [["0/1", "0/1/1/1", "0/1/1/1/1/1/1/1"]])
+    policy = for_file(f"{OF_PLOIDY}2,4", ["s0", "s1", "s2"], {"s1": 4, "s2": 8})
+    left_out = LeftOut(frozenset(["s2"]))
+    found = next(stream_sites(path, haploid=policy, left_out=left_out)).genotypes
+    assert found[:, [0, 1, 3, 4]].tolist() == [[1, 2, -1, 1]]
 
 
 @pytest.mark.parametrize(

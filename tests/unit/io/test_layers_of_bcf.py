@@ -83,6 +83,12 @@ def test_bcf_is_read_as_text(tmp_path, kinds, several):
             np.testing.assert_equal(asdict(of_found)[name], value, name)
 
 
+def test_a_file_of_diploids_has_the_layers_of_the_study(tmp_path):
+    _, path = write_both(tmp_path, [["0/1", "1/1"], ["0/0", "./."]])
+    found, _ = read(path, f"{OF_PLOIDY}2,4 of 2,2")
+    assert found.tolist() == [[1, 2, -1, -1], [0, -1, -1, -1]]
+
+
 @pytest.mark.parametrize(
     "call, words",
     [
