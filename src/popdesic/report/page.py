@@ -313,9 +313,12 @@ def further_sections(
     analyses = configuration.get("compare", {}).get("analyses", [])
     orders, score = sorted(configuration["epistasis"]["order"]), configuration["epistasis"]["score"]
     phenotypes = configuration["epistasis"].get("phenotypes") or [""]
-    sets = configuration["epistasis"].get("sets", "")
+    asked = {
+        "sets": configuration["epistasis"].get("sets", ""),
+        "replicated": configuration["epistasis"].get("replication") == "half",
+    }
     scans = [
-        epistasis_section(outcome.folder, figures, orders, score, phenotype, sets=sets)
+        epistasis_section(outcome.folder, figures, orders, score, phenotype, **asked)
         for phenotype in phenotypes
     ]
     methods = configuration["communities"]["methods"]
