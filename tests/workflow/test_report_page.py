@@ -493,8 +493,14 @@ def test_samples_are_listed_sorted_filtered_and_saved(page, study):
     page.run("document.querySelector('nav a[href=\"#samples\"]').click()")
     assert [row[0] for row in listed(page)] == samples["sample"].tolist()[:50]
     press(page, "Next rows")
-    assert [row[0] for row in listed(page)] == samples["sample"].tolist()[50:]
-    head = page.run("[...document.querySelectorAll('#sample-table th')].map(th => th.textContent)")
+    names = samples["sample"].tolist()[50:]
+    assert [row[0] for row in listed(page)] == names
+    headers = "[...document.querySelectorAll('#sample-table tbody th[scope=row]')]"
+    assert page.run(f"{headers}.map(th => th.textContent)") == names
+    assert page.run("document.activeElement.textContent") == "Previous rows"  # on the last page
+    head = page.run(
+        "[...document.querySelectorAll('#sample-table thead th')].map(th => th.textContent)"
+    )
     assert head[:3] == ["sample", "cohort", "population"] and "age" not in head
     press(page, "All columns")
     press(page, "age")  # numbers begin with the largest
@@ -511,7 +517,7 @@ def test_samples_are_listed_sorted_filtered_and_saved(page, study):
     )
     found = {"value 9", *(f"value {i}" for i in range(90, 100))}
     column = page.run(
-        "[...document.querySelectorAll('#sample-table th')].map(th => th.textContent)"
+        "[...document.querySelectorAll('#sample-table thead th')].map(th => th.textContent)"
     )
     at = column.index("a.column.with.one.of.the.longest.names")
     assert {row[at] for row in listed(page)} == found

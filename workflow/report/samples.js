@@ -24,7 +24,12 @@ class SampleTable {
     this.part("all").hidden = this.columns.length === this.brief;
     this.part("save").addEventListener("click", () => this.save());
     for (const [name, step] of [["earlier", -1], ["later", 1]]) {
-      this.part(name).addEventListener("click", () => { this.page += step; this.draw(); });
+      this.part(name).addEventListener("click", () => {
+        this.page += step;
+        this.draw();
+        // A button that cannot be pressed any more would lose the focus.
+        if (this.part(name).disabled) this.part(step > 0 ? "earlier" : "later").focus();
+      });
     }
     root.hidden = false;
     this.draw();
@@ -116,7 +121,12 @@ class SampleTable {
     const body = table.createTBody();
     for (const sample of rows) {
       const row = body.insertRow();
-      for (const column of columns) row.insertCell().textContent = this.value(column, sample);
+      for (const column of columns) {
+        const cell = document.createElement(column.samples ? "th" : "td");
+        if (column.samples) cell.scope = "row";
+        cell.textContent = this.value(column, sample);
+        row.append(cell);
+      }
     }
     this.part("rows").replaceChildren(table);
     this.part("earlier").disabled = !start;

@@ -35,7 +35,7 @@ from .packs import elements, store_for
 from .pagedata import map_title, page_data, to_json
 from .sections.checks import check_section
 from .sections.communities import community_section
-from .sections.comparisons import comparison_section, same_people
+from .sections.comparisons import KIN, comparison_section, same_people
 from .sections.epistasis import epistasis_findings, epistasis_section
 from .sections.geodesics import geodesic_findings, map_findings
 from .sections.geography import geography_section
@@ -145,8 +145,16 @@ def write_report(
     (out.parent / LAST).write_text(json.dumps(about), "utf-8")
     first = choose_map(outcome, [path.stem for path in maps])
     store = store_for(len(outcome.samples))
+    compared = configuration["compare"]["analyses"]
     data = page_data(
-        outcome, maps, tables, color_by=color_by, first=["pca", first.name], store=store
+        outcome,
+        maps,
+        tables,
+        color_by=color_by,
+        first=["pca", first.name],
+        store=store,
+        runs="runs" in configuration["population"]["analyses"],
+        relatives=not KIN.isdisjoint(compared),
     )
     template = _environment().get_template("report.html.j2")
     page = template.render(
@@ -305,9 +313,12 @@ def further_sections(
     analyses = configuration.get("compare", {}).get("analyses", [])
     orders, score = sorted(configuration["epistasis"]["order"]), configuration["epistasis"]["score"]
     phenotypes = configuration["epistasis"].get("phenotypes") or [""]
-    sets = configuration["epistasis"].get("sets", "")
+    asked = {
+        "sets": configuration["epistasis"].get("sets", ""),
+        "replicated": configuration["epistasis"].get("replication") == "half",
+    }
     scans = [
-        epistasis_section(outcome.folder, figures, orders, score, phenotype, sets=sets)
+        epistasis_section(outcome.folder, figures, orders, score, phenotype, **asked)
         for phenotype in phenotypes
     ]
     methods = configuration["communities"]["methods"]

@@ -21,6 +21,7 @@ from markupsafe import Markup
 
 from ..cohort.samples import UNKNOWN
 from ..core.tables import read_table
+from ..ibd.verdict import UNRELATED
 from .figures.style import MARKERS, MISSING_COLOUR, OTHER_COLOUR, Colouring
 from .outcome import Outcome
 from .packs import Inline, Packs, Store
@@ -52,6 +53,8 @@ def page_data(
     color_by: str,
     first: Sequence[str],
     store: Store | None = None,
+    runs: bool = False,
+    relatives: bool = False,
 ) -> dict[str, Any]:
     """All data of the page's scripts, ready for `to_json`.
 
@@ -71,6 +74,8 @@ def page_data(
     store : Inline or Packs, optional
         What holds the arrays. `Packs` has a budget: the maps shown first and the sheet's columns
         come before the other maps, and what does not fit is named in its `left_out`.
+    runs, relatives : bool
+        Whether this study seeks runs of homozygosity, and relatives. Files may be of a former run.
     """
     store = store or Inline()
     order = pd.Index(outcome.samples["sample"])
@@ -89,11 +94,11 @@ def page_data(
 
     columns: list[dict[str, Any]] = []
     if not store.packed:
-        columns += _sample_columns(outcome, store)
+        columns += _sample_columns(outcome, store, runs, relatives)
         draw(maps)
     else:
         draw([path for path in maps if path.stem in first])
-        columns += _sample_columns(outcome, store)
+        columns += _sample_columns(outcome, store, runs, relatives)
         draw([path for path in maps if path.stem not in first])
     columns += (column for found in further for column in found)
     for path in tables:
@@ -116,7 +121,9 @@ def page_data(
     }
 
 
-def _sample_columns(outcome: Outcome, store: Store) -> list[dict[str, Any]]:
+def _sample_columns(
+    outcome: Outcome, store: Store, runs: bool, relatives: bool
+) -> list[dict[str, Any]]:
     """Columns of the sample sheet, and what was measured of each sample."""
     samples = outcome.samples
     measured = outcome.qc.set_index("sample").loc[samples["sample"]]
@@ -131,9 +138,9 @@ def _sample_columns(outcome: Outcome, store: Store) -> list[dict[str, Any]]:
             for name in ("call_rate", "heterozygosity")
         ),
     ]
-    if runs := _column_of(outcome, "population/samples.tsv", "f_roh"):
-        packed.append(_text_column("F_ROH", samples["sample"].map(runs), outcome, store))
-    if closest := _closest_relatives(outcome):
+    if runs and (found := _column_of(outcome, "population/samples.tsv", "f_roh")):
+        packed.append(_text_column("F_ROH", samples["sample"].map(found), outcome, store))
+    if relatives and (closest := _closest_relatives(outcome)):
         names = samples["sample"].map(closest).fillna(UNKNOWN[-1]).astype(object)
         packed.append(pack_column("closest relative", names, names, outcome, store))
     return [column for column in packed if column]
@@ -154,6 +161,7 @@ def _closest_relatives(outcome: Outcome) -> dict[str, str]:
     if not path.exists():
         return {}
     table = read_table(path)
+    table = table[table["relation"] != UNRELATED]
     kinship = pd.to_numeric(table["kinship"], "coerce")
     table = table.iloc[np.argsort(-kinship.fillna(-1).to_numpy(), kind="stable")]
     found: dict[str, str] = {}

@@ -84,7 +84,7 @@ def not_run(configuration: dict) -> list[str]:
         configuration["compare"]["analyses"],
     )
     optional = {
-        "kinship": "kinship" in analyses,
+        "kinship": not {"kinship", "pc_relate"}.isdisjoint(analyses),
         "identity by descent": "ibd" in analyses,
         "search for contamination": "mixture" in analyses,
         "ancestry proportions": "ancestry" in population,

@@ -949,7 +949,8 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     for name in FIGURES:
         (figures / f"{name}.svg").write_text(EMPTY)
     out = tmp_path / "report.html"
-    write_report(outcome, distances, figures, fill_config({"epistasis": {"order": [2, 3]}}), out)
+    config = fill_config({"epistasis": {"order": [2, 3], "replication": "half"}})
+    write_report(outcome, distances, figures, config, out)
     page = out.read_text("utf-8")
     assert '<section id="epistasis"' in page and 'href="#epistasis"' in page
     for name in [figure.name for figure in epistasis_figures([2, 3])]:

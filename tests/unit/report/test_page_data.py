@@ -32,6 +32,9 @@ from popdesic.report.pagedata import (
 from popdesic.report.sections.checks import check_section
 from popdesic.report.sections.comparisons import comparison_section
 from popdesic.report.sections.relatives import relatives_findings
+from popdesic.report.tables import not_run
+from popdesic.study.configuration import fill_config
+from popdesic.study.ploidy import for_ploidy
 
 
 def unpack(text: str, dtype: str) -> np.ndarray:
@@ -97,6 +100,30 @@ def test_columns_keep_values_and_colours(outcome):
     assert population["colours"][population["values"].index("NA")] == data["missing"]
     assert set(columns) == {"cohort", "population", "sex", "call rate", "heterozygosity"}
     assert "scale" in columns["heterozygosity"]
+
+
+def test_files_of_a_former_run_give_no_columns(outcome):
+    """Runs and relatives, if this study seeks them; unrelated samples are no relatives."""
+    found = pd.DataFrame({"sample": ["a0", "b1"], "f_roh": [0.125, "NA"]})
+    write_table(outcome.folder / "population/samples.tsv", found)
+    write_relatives(outcome.folder, [("a0", "a1", "unrelated"), ("b1", "a2", SAME)])
+    shown = {"color_by": "cohort", "first": ["pca", "pca"]}
+    columns = {column["name"] for column in page_data(outcome, [], [], **shown)["columns"]}
+    assert columns.isdisjoint({"F_ROH", "closest relative"})
+    data = page_data(outcome, [], [], **shown, runs=True, relatives=True)
+    values = {column["name"]: column["values"] for column in data["columns"]}
+    assert values["F_ROH"] == ["0.125", "NA"]
+    assert values["closest relative"] == ["NA", f"a2 ({SAME})", f"b1 ({SAME})"]
+
+
+def test_what_the_configuration_leaves_out():
+    config = fill_config({})
+    off = ["identity by descent", "ancestry proportions", "scans for interactions"]
+    assert not_run(config) == off
+    config["compare"]["analyses"] = ["pc_relate"]
+    assert not_run(config)[:2] == ["identity by descent", "search for contamination"]
+    haploid, _ = for_ploidy(fill_config({"impute": {"method": "mode"}}), 1)
+    assert {"kinship", "runs of homozygosity"} <= set(not_run(haploid))
 
 
 def test_columns_of_many_values_take_wider_codes(tmp_path):

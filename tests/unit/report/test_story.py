@@ -348,7 +348,10 @@ def test_the_interaction_that_is_named_is_significant(tmp_path):
         "2\u202f418 tests; 3\u202f017\u202f196 pairs scanned)."
     )
     write_table(folder / "pairs.tsv", hits.iloc[[0, 2]].astype(object).fillna("NA"))
+    of_before = pd.DataFrame({"scan": ["pairs"], "id1": ["lead"], "id2": ["y"]})  # another version
+    write_table(folder / "replication.tsv", of_before)
     section = epistasis_section(outcome.folder, tmp_path, [2])
+    assert not section["replicated"] and section["replication"] == []
     assert told(outcome, {"epistasis": section})["Epistasis"].startswith("No interaction of sites")
 
 

@@ -41,6 +41,7 @@ def epistasis_section(
     phenotype: str = "",
     *,
     sets: str = "",
+    replicated: bool = False,
 ) -> dict[str, Any] | None:
     """Tables and figures of the scans by `score`; None if there was none.
 
@@ -48,6 +49,8 @@ def epistasis_section(
     ----------
     sets : str
         `epistasis.sets`.
+    replicated : bool
+        Whether half of the samples confirm; without it a table of a former run may be there.
     phenotype : str
         As in `figures.epistasis.draw_epistasis`.
 
@@ -109,9 +112,10 @@ def epistasis_section(
     whole = [row for row in section["refit"] if row["kind"] == "interaction"][:MOST_ROWS]
     section["refit"] = [_refit(row, _sites_of(section["scans"], row)) for row in whole]
     path = folder / "replication.tsv"
-    confirmed = read_table(path) if path.exists() else pd.DataFrame()
+    replicated = replicated and bool(orders) and path.exists()
+    confirmed = read_table(path) if replicated else pd.DataFrame()
     section["replication"] = [_replication(row) for _, row in confirmed.iterrows()]
-    section["replicated"] = path.exists()
+    section["replicated"] = replicated
     return section
 
 
