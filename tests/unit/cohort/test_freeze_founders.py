@@ -59,7 +59,7 @@ def test_of_many_founders_some_are_the_reference(cohort, tmp_path, monkeypatch):
 
 
 def test_too_few_founders_are_refused(cohort, tmp_path):
-    with pytest.raises(UserError, match=f"there are only {N} of them, fewer than 100; set"):
+    with pytest.raises(UserError, match=f"there are only {N}, fewer than 100; set"):
         freeze(cohort[1], tmp_path / "r.npz")
     assert not (tmp_path / "r.npz").exists()
 
