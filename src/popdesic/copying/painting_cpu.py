@@ -21,7 +21,7 @@ import numba
 import numpy as np
 
 from .copying_plan import CHECKPOINT, UNITS
-from .painting_plan import ROUND
+from .painting_plan import WHOLE_STEPS
 from .states_cpu import (
     ONE,
     allele_flip,
@@ -96,7 +96,7 @@ def _weigh(state, ahead, counted, stay, jump, units):
 
 @numba.njit(nogil=True, inline="always")
 def _rounded(number):
-    return (number + ROUND) - ROUND
+    return (number + WHOLE_STEPS) - WHOLE_STEPS
 
 
 @numba.njit(nogil=True, cache=True)

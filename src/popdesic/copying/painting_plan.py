@@ -4,7 +4,7 @@ from __future__ import annotations
 
 #: Adding this to a float64 and taking it away rounds it to a multiple of 2^-36. Sums of such
 #: numbers below 2^17 are exact, so that their order plays no role.
-ROUND = 1.5 * 2.0**16
+WHOLE_STEPS = 1.5 * 2.0**16
 #: Lengths are also summed by stretches of the map of at least so many centimorgans, of which there
 #: are so many at most. Two stretches have nearly nothing in common, as segments are shorter.
 STRETCH_CM, MOST_STRETCHES = 5.0, 32
