@@ -322,7 +322,7 @@ def table() -> list[tuple[str, str, str, object]]:
     fills = {"text": "mean", "short": [0] * 299, "three": [3] * 300, "half": [0.5] * 300}
     fills |= {"NaN": [np.nan] * 300, "objects": [None] * 300, "texts": ["0"] * 300, "number": 1}
     add("pack", "fill", fills, G, fill=...)
-    add("scan", "order", {f"{v!r}": v for v in (1, 4, 2.0, "2", None, np.nan)}, G, CASE, order=...)
+    add("scan", "order", {f"{v!r}": v for v in (1, 5, 2.0, "2", None, np.nan)}, G, CASE, order=...)
     add("scan", "score", TEXT, G, CASE, score=...)
     add("scan", "top", WHOLE | {"0": 0}, G, CASE, top=...)
     add("scan", "max_r2", REAL | {"2": 2}, G, CASE, max_r2=...)
