@@ -73,6 +73,15 @@ def reference_panel(reference: ArrayLike, centimorgans: ArrayLike) -> Haplotypes
     return haplotypes_of(alleles, cm)
 
 
+def require_columns(array: np.ndarray, name: str, n_typed: int) -> None:
+    """Refuse an array that has not one column for each site of `typed`."""
+    if array.shape[1] != n_typed:
+        raise ValueError(
+            f"{name} have {array.shape[1]} sites, but typed has {n_typed}; give one column for "
+            "each."
+        )
+
+
 def allele_rows(given: ArrayLike, name: str, *, missing: bool) -> np.ndarray:
     """Alleles as int8 in two dimensions, -1 where missing."""
     what = "0 or 1, and -1 or NaN where it is missing" if missing else "0 or 1, none missing"

@@ -16,6 +16,7 @@ from .haplotype_arrays import (
     copying_model,
     phred_rows,
     reference_panel,
+    require_columns,
     sample_lots,
     site_numbers,
 )
@@ -80,11 +81,7 @@ def impute_haplotypes(
     panel, threads = reference_panel(reference, centimorgans), thread_count(threads)
     sites = site_numbers(typed, len(panel.cm))
     alleles = allele_rows(targets, "targets", missing=True)
-    if alleles.shape[1] != len(sites):
-        raise ValueError(
-            f"targets have {alleles.shape[1]} sites, but typed has {len(sites)}; give one column "
-            "for each."
-        )
+    require_columns(alleles, "targets", len(sites))
     ne, mismatch = copying_model(panel, ne, mismatch, threads)
     found = impute_alleles(panel, sites, alleles, ne=ne, mismatch=mismatch, threads=threads)
     return allele_share(found)
@@ -146,11 +143,7 @@ def phase_genotypes(
     panel, threads = reference_panel(reference, centimorgans), thread_count(threads)
     sites = site_numbers(typed, len(panel.cm))
     samples = genotype_array(genotypes)
-    if samples.shape[1] != len(sites):
-        raise ValueError(
-            f"genotypes have {samples.shape[1]} sites, but typed has {len(sites)}; give one column "
-            "for each."
-        )
+    require_columns(samples, "genotypes", len(sites))
     lots = sample_lots(names, seed, len(samples))
     ne, mismatch = copying_model(panel, ne, mismatch, threads)
     how = {"ne": ne, "mismatch": mismatch, "threads": threads}

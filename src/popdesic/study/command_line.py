@@ -36,6 +36,12 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"popdesic {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
+    def add_targets(command: argparse.ArgumentParser) -> None:
+        text = "VCF, BCF or VCF-Zarr; it need not be phased"
+        command.add_argument("file", type=Path, help=text)
+        text = "what popdesic freeze wrote, or a phased VCF, BCF or VCF-Zarr"
+        command.add_argument("--reference", type=Path, required=True, metavar="FILE", help=text)
+
     def add_copying(command: argparse.ArgumentParser, out: str) -> None:
         text = f"{MAP}; a frozen reference has its own"
         command.add_argument("--map", default="", metavar="MAP", help=text)
@@ -285,14 +291,7 @@ def make_parser() -> argparse.ArgumentParser:
         "frequency.",
         study=False,
     )
-    command.add_argument("file", type=Path, help="VCF, BCF or VCF-Zarr; it need not be phased")
-    command.add_argument(
-        "--reference",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="what popdesic freeze wrote, or a phased VCF, BCF or VCF-Zarr",
-    )
+    add_targets(command)
     command.add_argument(
         "--map", default="", metavar="MAP", help=f"{MAP}; a frozen reference has its own"
     )
@@ -346,14 +345,7 @@ def make_parser() -> argparse.ArgumentParser:
         "are written as TSV and BED, and the proportions of each sample.",
         study=False,
     )
-    command.add_argument("file", type=Path, help="VCF, BCF or VCF-Zarr; it need not be phased")
-    command.add_argument(
-        "--reference",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="what popdesic freeze wrote, or a phased VCF, BCF or VCF-Zarr",
-    )
+    add_targets(command)
     command.add_argument(
         "--labels",
         type=Path,
