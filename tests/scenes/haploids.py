@@ -1,0 +1,70 @@
+"""Haploid samples whose ancestors are known at every site: clones, crosses, strangers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Haploids(NamedTuple):
+    """Samples of a population without linkage disequilibrium.
+
+    alleles: int8 (n_samples, n_sites), 0, 1 or -1. ancestors: int64 of that shape, whose allele a
+    sample has; two samples are identical by descent where it is the same.
+    """
+
+    alleles: np.ndarray
+    ancestors: np.ndarray
+    af: np.ndarray
+    positions: np.ndarray
+    contigs: np.ndarray
+    cm: np.ndarray
+    kinds: list[str]
+
+    def shared(self, one: int, two: int) -> np.ndarray:
+        return self.ancestors[one] == self.ancestors[two]
+
+
+def haploids(
+    seed: int,
+    strangers: int = 12,
+    sites: int = 1200,
+    contigs: int = 6,
+    errors: float = 0.001,
+    missing: float = 0.02,
+) -> Haploids:
+    """Contigs of 100 cM, at 74 cM a megabase.
+
+    Samples 0 to strangers - 1 are strangers. Two clones of the first follow; four progeny of the
+    second and third; two of the first of these four and the fourth stranger.
+    """
+    rng = np.random.default_rng(seed)
+    each = sites // contigs
+    cm = np.sort(rng.uniform(0, 100, (contigs, each)), axis=1)
+    af = rng.uniform(0.05, 0.5, sites)
+    founders = (rng.random((strangers, sites)) < af).astype(np.int8)
+    ancestors = [np.full(sites, k) for k in range(strangers)]
+    kinds = ["stranger"] * strangers
+
+    def cross(one: int, two: int) -> np.ndarray:
+        begins = rng.random(contigs) < 0.5
+        first = np.zeros((contigs, each), bool)
+        for contig in range(contigs):
+            breaks = np.sort(rng.uniform(0, 100, rng.poisson(1)))
+            first[contig] = (np.searchsorted(breaks, cm[contig]) + begins[contig]) % 2
+        return np.where(first.ravel(), ancestors[one], ancestors[two])
+
+    ancestors += [ancestors[0], ancestors[0]]
+    kinds += ["clone", "clone"]
+    sibling = len(kinds)
+    ancestors += [cross(1, 2) for _ in range(4)]
+    ancestors += [cross(sibling, 3) for _ in range(2)]
+    kinds += ["sibling"] * 4 + ["next"] * 2
+    whose = np.array(ancestors)
+    alleles = np.take_along_axis(founders, whose, axis=0)
+    alleles = np.where(rng.random(alleles.shape) < errors, 1 - alleles, alleles)
+    alleles = np.where(rng.random(alleles.shape) < missing, -1, alleles).astype(np.int8)
+    names = np.repeat([f"c{k}" for k in range(contigs)], each)
+    positions = (cm.ravel() / 74 * 1e6).astype(np.int64)
+    return Haploids(alleles, whose, af, positions, names, cm.ravel(), kinds)
