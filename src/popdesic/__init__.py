@@ -3,8 +3,8 @@
 For people with arrays: `pack`, `pairwise_distance`, `kinship`, `pca`, `identity`, `mixture`,
 `ld_r2`, `scan`, `scan_sites`, `scan_sets`, `score_sets`, `replicate_sets`, `diversity`,
 `shared_doubletons`, `f_st`, `f2`, `f3`, `f4`, `homozygous_runs`, `ibd_segments`, `haploid_ibd`,
-`phase_genotypes`, `impute_haplotypes`, `impute_likelihoods`, `fit_copying`, `paint`, `coancestry_groups`,
-`local_ancestry`, `fermat_weights`, `shortest_paths`, `insert` (docs/api.md).
+`phase_genotypes`, `impute_haplotypes`, `impute_likelihoods`, `fit_copying`, `paint`,
+`coancestry_groups`, `local_ancestry`, `fermat_weights`, `shortest_paths`, `insert` (docs/api.md).
 Each is imported when it is first used, so that ``import popdesic`` costs nothing.
 """
 

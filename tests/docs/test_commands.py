@@ -226,7 +226,7 @@ WAYS: dict[str, Way] = {
             *("relatives.py", "family_axes.py", "one_locus.py", "artefacts.py", "degrees.py"),
             *("relatedness.py", "merging.py", "copying.py", "copying.py --unphased --seed 11"),
             "copying.py --founders --people 200 --seed 31",
-            *("ibd_truth.py", "ibd_communities.py", "local_ancestry.py"),
+            *("ibd_truth.py", "ibd_communities.py", "local_ancestry.py", "haploid_ibd.py"),
             *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
             *("phantoms.py ../shared/data", "study.py", "population.py", "neighbors.py"),

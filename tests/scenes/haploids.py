@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Haploids(NamedTuple):
-    """Samples of a population without linkage disequilibrium.
+    """Samples of one population.
 
     alleles: int8 (n_samples, n_sites), 0, 1 or -1. ancestors: int64 of that shape, whose allele a
     sample has; two samples are identical by descent where it is the same.
@@ -33,8 +33,11 @@ def haploids(
     contigs: int = 6,
     errors: float = 0.001,
     missing: float = 0.02,
+    block: int = 1,
 ) -> Haploids:
     """Contigs of 100 cM, at 74 cM a megabase.
+
+    Blocks of more than one site have eight haplotypes each, so that sites predict each other.
 
     Samples 0 to strangers - 1 are strangers. Two clones of the first follow; four progeny of the
     second and third; two of the first of these four and the fourth stranger.
@@ -44,6 +47,11 @@ def haploids(
     cm = np.sort(rng.uniform(0, 100, (contigs, each)), axis=1)
     af = rng.uniform(0.05, 0.5, sites)
     founders = (rng.random((strangers, sites)) < af).astype(np.int8)
+    if block > 1:
+        few = (rng.random((8, sites)) < af).astype(np.int8)
+        af = few.mean(axis=0)
+        chosen = rng.integers(0, 8, (strangers, -(-sites // block))).repeat(block, axis=1)
+        founders = np.take_along_axis(few, chosen[:, :sites], axis=0)
     ancestors = [np.full(sites, k) for k in range(strangers)]
     kinds = ["stranger"] * strangers
 

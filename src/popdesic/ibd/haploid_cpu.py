@@ -111,7 +111,7 @@ def _backward(steps, share, filtered, change):
 
 @numba.njit(nogil=True, cache=True)
 def _best_path(ratio, steps, share, age, back, path):
-    """The most likely states (Viterbi); where two are equally likely, IBD. back: uint8 (n_sites,)."""
+    """The most likely states (Viterbi), of two equally likely IBD. back: uint8 (n_sites,)."""
     n = len(steps)
     ibd, none = 0.0, 0.0
     for site in range(n):

@@ -52,7 +52,7 @@ from ..epistasis import (
     site_tables_cpu,
 )
 from ..geodesic import block_paths_cpu, spanning_cpu, sparse_paths_cpu, trees_cpu
-from ..ibd import candidates_cpu, segments_cpu
+from ..ibd import candidates_cpu, haploid_cpu, segments_cpu
 from ..ibd.segments import ScoreTables
 from ..io import (
     bcf_records_cpu,
@@ -243,6 +243,8 @@ def segments_of_descent() -> None:
     numbers = "int64[::1], float64[::1], int64[::1], float64[::1], int64[:, ::1]"
     inputs = f"({planes}, {planes}, int64[:, ::1])"
     _compile(segments_cpu.find_segments, inputs, tables, f"({numbers})")
+    pairs = "int8[:, ::1], int64, int64, float64[:, ::1], float64[::1], float64[::1]"
+    _compile(haploid_cpu.fit_block, f"({pairs}, float64[:, ::1], uint8[:, ::1])")
 
 
 def copies_of_haplotypes() -> None:

@@ -9,6 +9,7 @@ import popdesic
 
 RNG = np.random.default_rng(9)
 G = RNG.binomial(2, 0.4, (12, 300)).astype(np.int8)
+H = (G > 0).astype(np.int8)
 POS = np.arange(1, 301) * 20_000
 LABELS = ["A"] * 3 + ["B"] * 3 + ["C"] * 3 + ["D"] * 3
 CASE = np.arange(12) % 2
@@ -336,6 +337,18 @@ def table() -> list[tuple[str, str, str, object]]:
         add(function, "nonsense", {"unknown limit": 1}, G, POS, nonsense=...)
     add("ibd_segments", "centimorgans", CENTIMORGANS, G, POS, centimorgans=...)
     add("ibd_segments", "af", FREQUENCIES, G, POS, af=...)
+    add("haploid_ibd", "genotypes", ARRAYS | {"packed": PACKED, "two": 2 * H}, ..., POS)
+    add("haploid_ibd", "genotypes", {"too few": H[:7]}, ..., POS)
+    add("haploid_ibd", "positions", POSITIONS, H, ...)
+    add("haploid_ibd", "contigs", CONTIGS, H, POS, ...)
+    add("haploid_ibd", "centimorgans", CENTIMORGANS, H, POS, centimorgans=...)
+    add("haploid_ibd", "af", FREQUENCIES, H, POS, af=...)
+    rates = REAL | {"0": 0, "0.6": 0.6}
+    add("haploid_ibd", "error_rate", rates, H, POS, error_rate=...)
+    most = {name: value for name, value in REAL.items() if value is not None} | {"0.5": 0.5}
+    add("haploid_ibd", "max_generations", most, H, POS, max_generations=...)
+    add("haploid_ibd", "iterations", WHOLE | {"0": 0}, H, POS, iterations=...)
+    add("haploid_ibd", "threads", THREADS, H, POS, threads=...)
     add("impute_haplotypes", "reference", ALLELES | {"-1": -HAPS}, ..., PLACES, ROWS, TYPED)
     add("impute_haplotypes", "centimorgans", MAPS, HAPS, ..., ROWS, TYPED)
     short = {

@@ -66,9 +66,7 @@ def fitted(seed: int):
     """A scene, the tables, true shares of pairs, and where each pair is in IBD as found."""
     scene = haploids(seed)
     options = {"centimorgans": scene.cm, "af": scene.af, "threads": 1}
-    pairs, segments = popdesic.haploid_ibd(
-        scene.alleles, scene.positions, scene.contigs, **options
-    )
+    pairs, segments = popdesic.haploid_ibd(scene.alleles, scene.positions, scene.contigs, **options)
     shared = np.array(
         [scene.shared(*pair) for pair in pairs[["sample1", "sample2"]].to_numpy().tolist()]
     )

@@ -29,6 +29,7 @@ from support.one_map import umap_layout
 from scenes.ibd import draw_windows
 from support.operands import planes_of
 
+from popdesic.api.descent import haploid_ibd
 from popdesic.cohort.encode import place_rows
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.qc import summarize_cohort
@@ -186,6 +187,9 @@ genome = SearchGenome.of(mapped, np.full(99, 0.4), limits)
 for n_planes in (2, 3):
     words = np.full((3, n_planes, 8), ~np.uint64(0))
     assert len(segments_between(terms.Planes(words, 99), None, genome, limits, backend))
+alleles = rng.integers(0, 2, (9, 40))
+pairs, _ = haploid_ibd(alleles, 100_000 * np.arange(40), threads=1)
+assert pairs.fraction.notna().any()
 number_text.write_matrix(Path("matrix.txt"), rng.random((9, 9)))
 columns = [number_text.string_fields(names), number_text.integer_fields(np.arange(5))]
 number_text.join_fields(columns)
