@@ -168,6 +168,7 @@ def test_founders_are_the_reference_where_there_is_none(tmp_path):
         cohorts.append(Cohort(name, names, rows, shown, founder=name != "west"))
         truths[name] = truth
     config = CONFIG | {"impute": {"method": "copying", "stages": ["pca"]}}
+    config["genetic_map"] = "2 cM/Mb"
     write_study(tmp_path, cohorts, config)
     write_sheets(tmp_path, cohorts[:2], config)
     ran = finished(snakemake(tmp_path, "impute"))
@@ -182,6 +183,7 @@ def test_founders_are_the_reference_where_there_is_none(tmp_path):
     frozen = open_haplotypes(tmp_path / "results/impute/reference.npz")
     require_intact(frozen)
     assert frozen.samples == [name for one in cohorts[:2] for name in one.samples]
+    np.testing.assert_allclose(frozen.parts[0].cm, frozen.parts[0].pos * 2e-6)
     for cohort, truth in truths.items():
         table = pd.read_csv(tmp_path / "results/panel/sites.tsv", sep="\t", comment="#")
         panel = table.id.str[1:].astype(int).to_numpy()

@@ -332,6 +332,12 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
         config(impute={"method": "copying"}),
         ["impute uses 'copying' without impute.reference", "fewer than 100"],
     ),
+    "too few SNPs of founders to copy from": (
+        lambda: write_study(
+            Path(), make_cohorts((60, 50), n_sites=600), FAST | {"impute": {"method": "copying"}}
+        ),
+        ["files of the founders have 600 biallelic SNPs, fewer than 1000", "'mode' or 'beagle'"],
+    ),
     "no reference to copy from": (
         config(impute={"method": "copying", "reference": "r.{contig}.vcf"}),
         ["impute.reference is 'r.{contig}.vcf'", "no such file"],

@@ -191,7 +191,7 @@ rule freeze_reference:
         reference=IMPUTE["reference"],
         seed=CONFIG["seed"] if COPIED_FOUNDERS else None,
         absent=[cohort_absent(STUDY, cohort) for cohort in COPIED_FOUNDERS],
-        map=map_file(CONFIG["genetic_map"]),
+        map=CONFIG["genetic_map"],
         map_files=map_key,
         key=reference_key,
         code=code_of("freeze_reference"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from ..io.phased import (
 )
 from ..io.sites import canonical_contig
 from .impute import FROZEN_END, no_file
-from .match import MIN_SHARE, match, require_one_build
+from .match import MIN_SHARE, MIN_SHARED_SITES, match, require_one_build
 
 #: Sites of each part of a frozen reference that are looked at.
 FIRST_SITES = 20_000
@@ -39,6 +40,45 @@ def require_founders(n: int) -> None:
             f"there are only {n}, fewer than {LEAST_FOUNDERS}; set impute.reference to a phased "
             "VCF, or use 'mode' or 'beagle'."
         )
+
+
+def require_snps(n: int, where: str) -> None:
+    """Raise a UserError where founders have too few SNPs to be copied from.
+
+    Parameters
+    ----------
+    n : int
+        Biallelic SNPs.
+    where : str
+        What has them, with its verb.
+    """
+    if n < MIN_SHARED_SITES:
+        raise UserError(
+            "impute uses 'copying' without impute.reference, which copies from the founders, but "
+            f"{where} {n} biallelic SNPs, fewer than {MIN_SHARED_SITES}; set impute.method to "
+            "'mode' or 'beagle' and leave copying out of impute.evaluate, or give files with more "
+            "SNPs."
+        )
+
+
+def require_distinct_snps(batches: Sequence[SiteBatch | None]) -> None:
+    """Refuse founders whose files have too few SNPs; one of several cohorts counts once.
+
+    Parameters
+    ----------
+    batches : sequence of SiteBatch or None
+        All SNPs of every founder cohort.
+
+    Raises
+    ------
+    UserError
+        There are fewer than `match.MIN_SHARED_SITES`.
+    """
+    sites = set()
+    for batch in filter(None, batches):
+        contigs = map(canonical_contig, batch.chrom)
+        sites.update(zip(contigs, batch.pos.tolist(), batch.ref, batch.alt, strict=True))
+    require_snps(len(sites), "files of the founders have")
 
 
 def first_sites(files: list[str], folder: Path) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from ..core.random_numbers import lots_of
 from ..io.genotypes import MISSING, unpack_bed
 from ..io.phased import PhasedSites
 from .absent import Absent
-from .check_reference import require_founders
+from .check_reference import require_founders, require_snps
 from .copy_haplotypes import CopyOptions
 from .encode import OnPanel
 from .haplotype_panel import MapScale, write_haplotypes
@@ -67,8 +67,9 @@ def freeze_founders(
     Raises
     ------
     UserError
-        There are fewer than `copying_plan.LEAST_FOUNDERS` founders with a called genotype; or the
-        map is invalid or lacks a contig; or a founder is a duplicate of all others.
+        There are fewer than `copying_plan.LEAST_FOUNDERS` founders with a called genotype, or fewer
+        than `match.MIN_SHARED_SITES` SNPs on the panel; or the map is invalid or lacks a
+        contig; or a founder is a duplicate of all others.
     """
     panel, _ = load_panel(panel_path)
     cohorts = []
@@ -78,12 +79,13 @@ def freeze_founders(
         cohorts.append(placed)
     names = [name for placed in cohorts for name in placed.names]
     require_founders(len(names))
+    snps = ((panel.ref.str.len() == 1) & (panel.alt.str.len() == 1)).to_numpy()
+    require_snps(int(snps.sum()), "the panel has")
     chosen = np.unique(np.linspace(0, len(names) - 1, min(len(names), MOST_FOUNDERS)).astype(int))
     if len(chosen) < len(names):
         log.info("%d of %d founders are phased as the reference", len(chosen), len(names))
     samples = [names[k] for k in chosen]
     scale = MapScale(genetic_map, panel_path)
-    snps = ((panel.ref.str.len() == 1) & (panel.alt.str.len() == 1)).to_numpy()
     kin = _duplicates(cohorts, panel, chosen)
     for name, own in zip(samples, kin, strict=True):
         if len(own) == len(samples) - 1:

@@ -42,6 +42,7 @@ from ..io.phased import (
 )
 from .genetic_maps import UnmappedContigError, centimorgans, parse_map
 from .impute import matching_files
+from .map_rates import map_file, rate_of
 from .sources import expand_sources
 
 log = logging.getLogger("popdesic")
@@ -71,7 +72,7 @@ def freeze_haplotypes(
         (`reference_files`), which are read one after the other. Homozygous calls need no phase.
     genetic_map : str
         A map as `genetic_maps.parse_map` reads it, or a pattern with `{contig}`; '' for
-        `USUAL_RATE` centimorgans a megabase.
+        `USUAL_RATE` centimorgans a megabase; or a rate (`map_rates.rate_of`).
     threads : int
         Threads that decompress the reference and fit the model; the file's bytes do not depend on
         their number.
@@ -178,12 +179,12 @@ def reference_files(reference: Path) -> list[Path]:
 
 
 class MapScale:
-    """A genetic map, parsed once."""
+    """A genetic map, parsed once, or a rate of recombination."""
 
     def __init__(self, pattern: str, reference: Path) -> None:
         self.shown, self.reference = f"{pattern} (genetic map)", reference
-        self.table = None
-        if not pattern:
+        self.table, self.rate = None, rate_of(pattern) or USUAL_RATE
+        if not map_file(pattern):
             return
         if not (files := matching_files(pattern)):
             raise UserError(
@@ -196,7 +197,7 @@ class MapScale:
     def of(self, contig: str, pos: np.ndarray) -> np.ndarray:
         """Genetic positions, float64 (n_sites,)."""
         if self.table is None:
-            return pos * (USUAL_RATE * 1e-6)
+            return pos * (self.rate * 1e-6)
         try:
             sites = pd.DataFrame({"chrom": contig, "pos": pos})
             return centimorgans(self.table, sites, self.shown)

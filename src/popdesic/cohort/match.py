@@ -19,6 +19,8 @@ from ..io.sites import canonical_contig, upper_alleles
 
 #: A smaller share of sites in a reference tells too little.
 MIN_SHARE = 0.05
+#: Fewer sites that samples and a reference share tell too little.
+MIN_SHARED_SITES = 1_000
 #: A cohort with a larger share of sites on the other strand has A/T and C/G sites in doubt: nothing
 #: tells on which strand they are, so they are missing.
 MAX_FLIPPED = 0.01

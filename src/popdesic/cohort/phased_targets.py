@@ -26,12 +26,16 @@ from ..io.phased import (
     vcf_records,
 )
 from ..io.sites import canonical_contig
-from .match import MIN_SHARE, Matched, count_matched, match, require_one_build
+from .match import (
+    MIN_SHARE,
+    MIN_SHARED_SITES,
+    Matched,
+    count_matched,
+    match,
+    require_one_build,
+)
 
 log = logging.getLogger("popdesic")
-
-#: Fewer sites that targets and reference share tell too little.
-MIN_SHARED_SITES = 1_000
 
 
 @dataclass(frozen=True)

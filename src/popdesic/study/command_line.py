@@ -13,7 +13,7 @@ STUDY = "study folder (default: current folder)"
 ONE_JOB = "on Slurm, run the whole study as one job (default: if it is small)"
 MAP = (
     "genetic map, a table with chrom, pos and cm or PLINK's four columns; {contig} in the path "
-    "stands for a chromosome (default: 1 cM a megabase)"
+    "stands for a chromosome; or a rate such as '1.1 cM/Mb' (default: 1 cM a megabase)"
 )
 AFTER_DASHES = "Arguments after -- are passed to Snakemake."
 

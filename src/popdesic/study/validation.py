@@ -198,22 +198,24 @@ def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
             path = sources[cohort][0]
             remarks += remark_on_mask(path, first[cohort], folder / mask, mask)
     silent = [cohort for cohort in new if not said_of_absent(study, cohort)]
+    founders = [c for unit in study.founders for c in study.units[unit]]
+
+    def first_of(cohort: str) -> FirstRecords:
+        if cohort not in first:
+            first[cohort] = join_records(sources[cohort], of_cohort(cohort))
+        return first[cohort]
+
     if any(first[cohort].variants_only for cohort in silent):
-        founders = [c for unit in study.founders for c in study.units[unit]]
-        for founder in founders:
-            if founder not in first:
-                first[founder] = join_records(sources[founder], of_cohort(founder))
-        refuse_variants_only(first, silent, founders)
+        refuse_variants_only(first | {one: first_of(one) for one in founders}, silent, founders)
     if files := copied_files(config["impute"], folder):
-        cohort = study.units[study.founders[0]][0]
-        found = (
-            first[cohort] if cohort in first else join_records(sources[cohort], of_cohort(cohort))
-        )
-        _check_copied(config, study, folder, files, cohort, found)
+        _check_copied(config, study, folder, files, founders[0], first_of(founders[0]))
     elif uses_method(config["impute"], "copying"):
-        from ..cohort.check_reference import require_founders
+        from ..cohort.check_reference import require_distinct_snps, require_founders
 
         require_founders(sum(study.counts[unit] for unit in study.founders))
+        found = [first_of(one) for one in founders]
+        if all(one.whole for one in found):
+            require_distinct_snps([one.batch for one in found])
     return remarks
 
 

@@ -26,6 +26,11 @@ def cohort(tmp_path_factory) -> tuple[np.ndarray, dict[str, Path]]:
     return shown, prepare(tmp_path_factory.mktemp("founders"), shown, sites)
 
 
+@pytest.fixture(autouse=True)
+def few_sites(monkeypatch):
+    monkeypatch.setattr(check_reference, "MIN_SHARED_SITES", N_SITES)
+
+
 def freeze(files: dict[str, Path], out: Path, threads: int = 1) -> dict[str, int]:
     given = [files["raw"]], [files["qc_samples"]], files["panel_path"], out, ""
     options = CopyOptions(seed=1, threads=threads)
@@ -60,6 +65,15 @@ def test_of_many_founders_some_are_the_reference(cohort, tmp_path, monkeypatch):
 
 def test_too_few_founders_are_refused(cohort, tmp_path):
     with pytest.raises(UserError, match=f"there are only {N}, fewer than 100; set"):
+        freeze(cohort[1], tmp_path / "r.npz")
+    assert not (tmp_path / "r.npz").exists()
+
+
+def test_too_few_snps_are_refused(cohort, tmp_path, monkeypatch):
+    monkeypatch.setattr(check_reference, "LEAST_FOUNDERS", N)
+    monkeypatch.setattr(check_reference, "MIN_SHARED_SITES", N_SITES + 1)
+    said = f"the panel has {N_SITES} biallelic SNPs, fewer than {N_SITES + 1}; set impute.method"
+    with pytest.raises(UserError, match=said):
         freeze(cohort[1], tmp_path / "r.npz")
     assert not (tmp_path / "r.npz").exists()
 

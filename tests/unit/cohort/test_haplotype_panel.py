@@ -111,11 +111,18 @@ def test_all_formats_give_the_same_bytes_on_any_number_of_threads(tmp_path):
 def test_the_digest_covers_phase_and_map(tmp_path):
     (tmp_path / "map.txt").write_text("chrom pos cm\n1 1 0\n1 100 3\n")
     digests = []
-    for call, scale in (("0|1", ""), ("1|0", ""), ("0|1", str(tmp_path / "map.txt"))):
+    for call, scale in (
+        ("0|1", ""),
+        ("1|0", ""),
+        ("0|1", "1.5 cM/Mb"),
+        ("0|1", str(tmp_path / "map.txt")),
+    ):
         vcf = write_vcf(tmp_path / "a.vcf", ["a"], [f"1 10 . A C {call}"])
         freeze_haplotypes(vcf, tmp_path / "a.npz", scale)
         digests.append(open_haplotypes(tmp_path / "a.npz").digest)
-    assert len(set(digests)) == 3
+        if scale.endswith("Mb"):
+            assert np.isclose(open_haplotypes(tmp_path / "a.npz").parts[0].cm[0], 1.5e-5)
+    assert len(set(digests)) == 4
     assert np.isclose(open_haplotypes(tmp_path / "a.npz").parts[0].cm[0], 3 * 9 / 99)
 
 
