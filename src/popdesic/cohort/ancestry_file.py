@@ -65,7 +65,9 @@ def ancestry_file(
     """
     if out.suffix != ".tsv":
         raise UserError(f"the output {out} is a table; give it a name that ends in .tsv.")
-    require_output(out, target, labels, *reference_files(reference))
+    stem = str(out.with_suffix(""))
+    bed, shares = beside(stem, ".bed"), beside(stem, ".proportions.tsv")
+    require_output(out, target, labels, *reference_files(reference), others=[bed, shares])
     with frozen_for(reference, genetic_map, out.parent, options.threads) as panel:
         names, label_of = _read_labels(labels, panel)
         targets = read_targets(target, panel, options.threads)
@@ -87,14 +89,13 @@ def ancestry_file(
         tracts.insert(0, "sample", sample)
         tables.append(tracts)
     tracts = pd.concat(tables, ignore_index=True)
-    stem = str(out.with_suffix(""))
     write_table(out, tracts)
-    _write_bed(beside(stem, ".bed"), tracts)
+    _write_bed(bed, tracts)
     proportions = pd.DataFrame([mixed.proportions for mixed, _ in found], columns=names)
     proportions.insert(0, "sample", targets.samples)
     proportions["generations"] = [mixed.generations for mixed, _ in found]
     proportions["switch_rate"] = [mixed.switch_rate for mixed, _ in found]
-    write_table(beside(stem, ".proportions.tsv"), proportions)
+    write_table(shares, proportions)
     return proportions
 
 

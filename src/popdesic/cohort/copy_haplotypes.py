@@ -118,7 +118,8 @@ def impute_file(
     """
     if not out.name.endswith(".vcf.gz"):
         raise UserError(f"the output {out} is bgzipped VCF; give it a name that ends in .vcf.gz.")
-    require_output(out, target, *reference_files(reference))
+    files = reference_files(reference)
+    require_output(out, target, *files, others=[accuracy_path(out)])
     out.parent.mkdir(parents=True, exist_ok=True)
     if is_frozen(reference):
         if genetic_map:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
+import os
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +24,8 @@ from .phased_targets import read_targets
 
 log = logging.getLogger("popdesic")
 
-#: Bytes of alleles that are unpacked at a time.
-ALLELE_BYTES = 1 << 28
+#: Bytes of alleles that are unpacked at a time, with those of their results.
+BATCH_BYTES = 1 << 28
 
 
 def paint_file(
@@ -47,45 +50,48 @@ def paint_file(
     -------
     float64 array, (n_stretches, n_samples, n_samples), or None
         Without targets, lengths by stretch of the map, of contigs on which all samples have the
-        same number of haplotypes.
+        same number of haplotypes. They lie in a temporary file in the folder of the output.
 
     Raises
     ------
     UserError
-        As `freeze_haplotypes` and `read_targets`; or there is one sample alone.
+        As `freeze_haplotypes` and `read_targets`; or there is one sample alone, or no room for the
+        temporary file.
     """
     if out.suffix not in (".npy", ".tsv"):
         raise UserError(f"the output {out} is a matrix; give it a name that ends in .npy or .tsv.")
-    require_output(out, *reference_files(reference), *filter(None, [target]))
+    stem = str(out.with_suffix(""))
+    segments, samples, donors = (
+        beside(stem, end) for end in (f".segments{out.suffix}", ".samples.tsv", ".donors.tsv")
+    )
+    inputs = [*reference_files(reference), *filter(None, [target])]
+    require_output(out, *inputs, others=[segments, samples, donors])
     with frozen_for(reference, genetic_map, out.parent, options.threads) as panel:
         if target is None:
-            names, stretches, painted = _by_each_other(panel, options)
+            names, stretches, painted = _by_each_other(panel, out.parent, options)
         else:
             names, painted = _by_reference(target, panel, options)
             stretches = None
-        stem = str(out.with_suffix(""))
-        for path, matrix in ((out, painted.lengths[0]), (stem, painted.segments)):
-            if path == stem:
-                path = beside(stem, f".segments{out.suffix}")
+        for path, matrix in ((out, painted.lengths[0]), (segments, painted.segments)):
             if out.suffix == ".npy":
                 write_npy(path, matrix)
             else:
                 table = pd.DataFrame(matrix, columns=panel.samples)
                 table.insert(0, "sample", names)
                 write_table(path, table)
-        for word, listed in (("samples", names), ("donors", panel.samples)):
-            write_table(beside(stem, f".{word}.tsv"), pd.DataFrame({"sample": listed}))
+        for path, listed in ((samples, names), (donors, panel.samples)):
+            write_table(path, pd.DataFrame({"sample": listed}))
     return stretches
 
 
-def _by_each_other(panel: HaplotypePanel, options: CopyOptions):
+def _by_each_other(panel: HaplotypePanel, folder: Path, options: CopyOptions):
     """Names, lengths by stretch, and the sum of all: samples of a reference."""
     n = len(panel.samples)
     if n < 2:
         raise UserError(f"{panel.path} has one sample; give a file of two or more, or --target.")
     spans = [float(part.cm[-1] - part.cm[0]) for part in panel.parts]
     total, count = sum(spans), stretch_count(sum(spans))
-    stretches = np.zeros((count, n, n))
+    stretches = _on_disk((count, n, n), folder)
     whole = Painting(np.zeros((1, n, n)), np.zeros((n, n)))
     begin = 0.0
     for part, span in zip(panel.parts, spans, strict=True):
@@ -99,7 +105,8 @@ def _by_each_other(panel: HaplotypePanel, options: CopyOptions):
         own = np.full((len(owner), 2), -1, np.int64)
         for rows in haplotypes:
             own[rows, : len(rows)] = rows
-        for low, high, rows in _sample_batches(owner, n, len(part.pos)):
+        values = (int(number[-1]) - first + 1) * n
+        for low, high, rows in _sample_batches(owner, n, len(part.pos), values):
             bits = np.asarray(part.haplotypes)
             alleles = _unpacked(bits, rows)
             found = _painted(part, alleles, owner[rows] - low, number - first, own[rows], options)
@@ -128,7 +135,7 @@ def _by_reference(target: Path, panel: HaplotypePanel, options: CopyOptions):
             here = np.flatnonzero(np.asarray(part.owner) == sample)
             own[owner == one, : len(here)] = here
         none = np.zeros(len(part.pos), np.int64)
-        for low, high, rows in _sample_batches(owner, n, len(part.pos)):
+        for low, high, rows in _sample_batches(owner, n, len(part.pos), n_donors):
             alleles = np.full((len(rows), len(part.pos)), -1, np.int8)
             alleles[:, typed.rows] = typed.alleles[rows]
             found = _painted(part, alleles, owner[rows] - low, none, own[rows], options)
@@ -137,9 +144,28 @@ def _by_reference(target: Path, panel: HaplotypePanel, options: CopyOptions):
     return targets.samples, whole
 
 
-def _sample_batches(owner: np.ndarray, n: int, n_sites: int):
-    """Samples [low, high) at a time, and their haplotypes."""
-    step = max(1, ALLELE_BYTES // (2 * n_sites))
+def _on_disk(shape: tuple[int, int, int], folder: Path) -> np.memmap:
+    """Zeros in a temporary file, float64, which is gone when the array is."""
+    n_bytes = 8 * math.prod(shape)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+        except OSError as error:
+            raise UserError(
+                f"{folder} cannot hold {n_bytes / 1e9:.1f} GB ({error.strerror}): lengths by "
+                f"stretch of {shape[1]} samples, by which groups are found; name an output in a "
+                "folder with more space, or paint with the VCF of the reference as --target, which "
+                "finds no groups."
+            ) from None
+        return np.memmap(file, np.float64, "r+", shape=shape)
+
+
+def _sample_batches(owner: np.ndarray, n: int, n_sites: int, n_values: int):
+    """Samples [low, high) at a time, and their haplotypes.
+
+    `n_values`: numbers that are found of each sample, float64.
+    """
+    step = max(1, BATCH_BYTES // (2 * n_sites + 8 * n_values))
     for low in range(0, n, step):
         high = min(low + step, n)
         yield low, high, np.arange(*np.searchsorted(owner, [low, high]))

@@ -27,6 +27,8 @@ FLIPS = 50
 LEAST_EXCESS = 6.0
 #: Neither part of a division has fewer samples.
 LEAST_SAMPLES = 5
+#: Bytes of sums that are held at a time.
+SUM_BYTES = 1 << 28
 #: Fewer stretches say too little about chance.
 LEAST_STRETCHES = 8
 
@@ -51,7 +53,7 @@ def divide_samples(lengths: np.ndarray) -> np.ndarray:
         members = waiting.pop()
         if len(members) < 2 * LEAST_SAMPLES:
             continue
-        second = _halves(lengths[:, members[:, None], members])
+        second = _halves(lengths, members)
         if second is not None:
             found[members[second]] = found.max() + 1
             waiting += [members[~second], members[second]]
@@ -74,16 +76,18 @@ def write_groups(out: Path, lengths: np.ndarray) -> list[int]:
     return np.bincount(group).tolist()
 
 
-def _halves(lengths: np.ndarray) -> np.ndarray | None:
-    """Which samples are in the second half, or None without structure."""
+def _halves(lengths: np.ndarray, members: np.ndarray) -> np.ndarray | None:
+    """Which of some samples are in the second half, or None without structure."""
     from .two_means_cpu import two_means
 
-    centred = np.stack([centred_coancestry(stretch) for stretch in lengths])
-    flat = centred.reshape(len(centred), -1)
-    n = lengths.shape[1]
-    (top,), vector = leading_eigenpairs(flat.sum(axis=0).reshape(n, n), 1)
+    n = len(members)
+    (whole,) = _signed_sums(lengths, members, np.ones((1, len(lengths))))
+    (top,), vector = leading_eigenpairs(whole, 1)
     signs = np.random.default_rng(n).choice([-1.0, 1.0], (FLIPS, len(lengths)))
-    by_chance = [leading_eigenpairs((row @ flat).reshape(n, n), 1)[0][0] for row in signs]
+    by_chance, step = [], max(1, SUM_BYTES // (8 * n * n))
+    for some in np.split(signs, range(step, FLIPS, step)):
+        sums = _signed_sums(lengths, members, some)
+        by_chance += [leading_eigenpairs(one, 1)[0][0] for one in sums]
     mean, deviation = np.mean(by_chance), np.std(by_chance)
     excess = (top - mean) / deviation if deviation > 0 else 0.0
     log.info("coancestry of %d samples: %.1f deviations above chance", n, excess)
@@ -93,6 +97,22 @@ def _halves(lengths: np.ndarray) -> np.ndarray | None:
     if min(second.sum(), (~second).sum()) < LEAST_SAMPLES:
         return None
     return second
+
+
+def _signed_sums(lengths: np.ndarray, members: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Sums of the centred stretches, each with its sign: float64 (n_sums, n_members, n_members).
+
+    One stretch at a time is in memory.
+    """
+    sums = np.zeros((len(signs), len(members), len(members)))
+    for stretch, column in zip(lengths, signs.T, strict=True):
+        centred = centred_coancestry(stretch[np.ix_(members, members)])
+        for total, sign in zip(sums, column, strict=True):
+            if sign > 0:
+                total += centred
+            else:
+                total -= centred
+    return sums
 
 
 def centred_coancestry(lengths: np.ndarray) -> np.ndarray:

@@ -94,6 +94,17 @@ def _weigh(state, ahead, counted, stay, jump, units):
     return total
 
 
+@numba.njit(nogil=True)
+def _step_back(m, state, rows, called, model, counted, n_states, stay, jump):
+    """Take the backward pass over a site, from the one behind it; returns the next transition."""
+    sites, alleles = called
+    rho, loss = model
+    row, flip = rows[sites[m]], allele_flip(alleles[m])
+    matched = step_states(state, row, flip, counted, stay, jump, loss)
+    mass = mass_of_states(state, row, flip, counted, loss, matched)
+    return next_transition(rho[m], mass, n_states)
+
+
 @numba.njit(nogil=True, inline="always")
 def _rounded(number):
     return (number + WHOLE_STEPS) - WHOLE_STEPS
@@ -122,8 +133,8 @@ def paint_loop(rows, called, model, counted, n_states, bounds, weights, stretche
     counts : float64 (32 n_words)
         Expected number of segments.
     """
-    sites, alleles = called
-    rho, loss = model
+    sites, _ = called
+    rho, _ = model
     kept, masses = _states_between(rows, called, model, counted, n_states)
     padded = 32 * counted.size
     block = np.empty((CHECKPOINT + 1, padded), np.float32)
@@ -144,10 +155,7 @@ def paint_loop(rows, called, model, counted, n_states, bounds, weights, stretche
                 other = max(np.float32(1) - ahead[k] * inverse, np.float32(0))
                 changed = fresh * other / fma(ahead[k], onward, fresh)
                 counts[k] += _rounded(units[k] * (share * changed))
-        row, flip = rows[sites[m]], allele_flip(alleles[m])
-        matched = step_states(state, row, flip, counted, stay, jump, loss)
-        mass = mass_of_states(state, row, flip, counted, loss, matched)
-        stay, jump = next_transition(rho[m], mass, n_states)
+        stay, jump = _step_back(m, state, rows, called, model, counted, n_states, stay, jump)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -162,8 +170,7 @@ def label_loop(rows, called, model, counted, n_states, bounds, labels, out):
         Label of each haplotype of the panel, from 0; 0 also in the padding.
     out : float32 (n_called, n_labels)
     """
-    sites, alleles = called
-    rho, loss = model
+    sites, _ = called
     kept, masses = _states_between(rows, called, model, counted, n_states)
     padded = 32 * counted.size
     block = np.empty((CHECKPOINT + 1, padded), np.float32)
@@ -181,7 +188,4 @@ def label_loop(rows, called, model, counted, n_states, bounds, labels, out):
                 sums[labels[k]] += units[k]
             for label in range(sums.size):
                 out[m, label] = np.float32(sums[label] / total)
-        row, flip = rows[sites[m]], allele_flip(alleles[m])
-        matched = step_states(state, row, flip, counted, stay, jump, loss)
-        mass = mass_of_states(state, row, flip, counted, loss, matched)
-        stay, jump = next_transition(rho[m], mass, n_states)
+        stay, jump = _step_back(m, state, rows, called, model, counted, n_states, stay, jump)

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import socket
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -41,14 +41,31 @@ def beside(prefix: Path | str, suffix: str) -> Path:
     return Path(f"{prefix}{suffix}")
 
 
-def require_output(out: Path, *inputs: Path) -> None:
+def require_output(out: Path, *inputs: Path, others: Sequence[Path] = ()) -> None:
     """Refuse an output of a command that is one of its inputs, a folder, or in no folder.
+
+    Parameters
+    ----------
+    others : sequence of Path
+        Files that the command writes beside the output, without being told so. They are replaced
+        where the output is: then they are of an earlier run.
 
     Raises
     ------
     UserError
         Before anything is read, so that a slip of the command line costs no file and no time.
     """
+    for one in (out, *others):
+        _require_one(one, inputs)
+    for one in others:
+        if path_exists(one) and not path_exists(out):
+            raise UserError(
+                f"{one} is there already, and it is written beside the output {out}, which is not; "
+                "move the file, or give the output another name."
+            )
+
+
+def _require_one(out: Path, inputs: Sequence[Path]) -> None:
     if out.is_dir():
         raise UserError(f"the output {out} is a folder; name a file in it.")
     for folder in out.parents:

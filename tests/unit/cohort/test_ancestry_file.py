@@ -74,6 +74,16 @@ def test_tracts_and_proportions(folder, tmp_path):
     assert alone == [line for line in text if not line.startswith("pure")]
 
 
+def test_files_beside_the_output_are_no_inputs_and_nobody_elses(folder, tmp_path, capsys):
+    mine = tmp_path / "t.proportions.tsv"
+    mine.write_text((folder / "labels.tsv").read_text())
+    assert ancestry(folder, "one.vcf", tmp_path / "t.tsv") == 1
+    assert f"{mine} is there already" in capsys.readouterr().err
+    assert ancestry(folder, "one.vcf", tmp_path / "t.tsv", mine) == 1
+    assert f"{mine} is the input" in capsys.readouterr().err
+    assert mine.read_text() == (folder / "labels.tsv").read_text()
+
+
 @pytest.mark.parametrize(
     ("table", "said"),
     [

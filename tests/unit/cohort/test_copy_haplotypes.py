@@ -290,6 +290,7 @@ def test_an_output_that_is_an_input_or_a_folder_is_refused(tmp_path, reference, 
     link = tmp_path / "link.vcf.gz"
     link.symlink_to(vcf)
     (tmp_path / "folder.vcf.gz").mkdir()
+    (tmp_path / "mine.accuracy.tsv").write_text("")
     before = vcf.read_bytes()
     start = ["impute", str(vcf), "--reference", str(reference), "-o"]
     for command, said in (
@@ -297,13 +298,14 @@ def test_an_output_that_is_an_input_or_a_folder_is_refused(tmp_path, reference, 
         ([*start, str(link)], "which would be lost"),
         ([*start, str(tmp_path / "folder.vcf.gz")], "is a folder"),
         ([*start, str(vcf / "out.vcf.gz")], "is a file; name a folder"),
+        ([*start, str(tmp_path / "mine.vcf.gz")], "mine.accuracy.tsv is there already"),
         (["freeze", str(vcf), "-o", str(vcf)], "which would be lost"),
         (["freeze", str(vcf), "-o", str(tmp_path)], "is a folder"),
     ):
         assert main(command) == 1
         assert said in capsys.readouterr().err
         assert vcf.read_bytes() == before and link.is_symlink()
-    assert len([*tmp_path.iterdir()]) == 3
+    assert len([*tmp_path.iterdir()]) == 4
 
 
 def test_bad_calls_of_the_command_are_refused(tmp_path, reference, capsys):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ from support.phased_files import phased_records, write_vcf
 
 import popdesic
 from popdesic.__main__ import main
-from popdesic.cohort import phased_targets
+from popdesic.cohort import paint_file, phased_targets
 from popdesic.io.frozen_haplotypes import open_haplotypes
 
 N_SITES, N = 400, 12
@@ -99,3 +101,41 @@ def test_mistakes_get_one_sentence(reference, tmp_path, monkeypatch, capsys, wor
     monkeypatch.chdir(tmp_path)
     assert main(["paint", str(reference / "r.npz"), *words]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_files_beside_the_output_are_no_inputs_and_nobody_elses(reference, tmp_path, capsys):
+    mine = tmp_path / "c.samples.tsv"
+    command = ["paint", str(reference / "r.npz"), "-o", str(tmp_path / "c.npy")]
+    mine.write_text("mine\n")
+    assert main(command) == 1
+    assert f"{mine} is there already" in capsys.readouterr().err
+    assert mine.read_text() == "mine\n" and not (tmp_path / "c.npy").exists()
+    (tmp_path / "c.npy").write_text("of an earlier run")
+    assert main([*command, "--target", str(mine)]) == 1
+    assert "is the input" in capsys.readouterr().err and mine.read_text() == "mine\n"
+    assert main(command) == 0
+    assert "mine" not in mine.read_text()
+
+
+def test_any_batches_give_the_same_bytes(reference, tmp_path, monkeypatch):
+    found = set()
+    for n_bytes in (1, 1 << 28):
+        monkeypatch.setattr(paint_file, "BATCH_BYTES", n_bytes)
+        assert main(["paint", str(reference / "r.npz"), "-o", str(tmp_path / "c.npy")]) == 0
+        found.add((tmp_path / "c.npy").read_bytes())
+    assert len(found) == 1
+
+
+def test_no_room_for_stretches_is_told_before_the_work(reference, tmp_path, capsys):
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, usual[1]))
+    try:
+        assert main(["paint", str(reference / "r.npz"), "-o", str(tmp_path / "c.npy")]) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    said = capsys.readouterr().err
+    assert f"by stretch of {N} samples" in said and "--target" in said
+    assert not [*tmp_path.iterdir()]
+    vcf = str(reference / "r.vcf")
+    assert main(["paint", vcf, "--target", vcf, "-o", str(tmp_path / "c.npy")]) == 0
+    assert "group" not in (tmp_path / "c.samples.tsv").read_text()
