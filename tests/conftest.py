@@ -1,15 +1,50 @@
 """Fixtures and markers shared by all tests."""
 
+import hashlib
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Folders with the longest files. They are run first, so that no worker waits for another's last.
 LONGEST_FIRST = ("docs", "slurm", "fuzz", "workflow", "golden", "scenes", "simt")
+
+
+def _test_seed() -> str:
+    """POPDESIC_TEST_SEED, or the commit: every commit draws anew, and a failure repeats.
+
+    Without git each run draws anew. Workers get the seed of the process that starts them.
+    """
+    if given := os.environ.get("POPDESIC_TEST_SEED"):
+        return given
+    command = ["git", "-C", ROOT, "rev-parse", "HEAD"]
+    try:
+        drawn = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        drawn = os.environ["POPDESIC_TEST_SEED"] = os.urandom(8).hex()
+    return drawn
+
+
+TEST_SEED = _test_seed()
+
+
+def _number(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"{TEST_SEED} {name}".encode()).digest()[:8], "big")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if getattr(config.option, "hypothesis_seed", "") is None:
+        config.option.hypothesis_seed = str(_number("hypothesis"))
+
+
+def pytest_report_header() -> str:
+    return f"POPDESIC_TEST_SEED={TEST_SEED} draws these inputs again"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,6 +84,12 @@ def pytest_runtest_protocol() -> Iterator[None]:
         else:
             os.environ[name] = value
     return done
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Inputs of this test at this commit: the same in any order and on any machine."""
+    return np.random.default_rng(_number(request.node.nodeid))
 
 
 @pytest.fixture(scope="module")

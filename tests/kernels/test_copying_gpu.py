@@ -21,11 +21,6 @@ def backend(gpu_device) -> GpuBackend:
     return GpuBackend()
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng()
-
-
 @pytest.mark.parametrize("n", [1, 2, 31, 33, 64, 65, 1000, 1088, 5008, 6000, 20_000])
 def test_every_number_of_haplotypes(backend, rng, n):
     """One warp and several, half words; missing calls, own haplotypes, checkpoints."""

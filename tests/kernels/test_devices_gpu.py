@@ -44,10 +44,9 @@ def small(request, gpu_device, monkeypatch):
 @pytest.mark.parametrize("n_samples", [(700, 577), (3000, 17)])
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 @pytest.mark.parametrize(("order", "n_sites"), [(2, 300), (3, 90)])
-def test_scans(small, order, n_sites, missing, n_samples, score):
+def test_scans(small, order, n_sites, missing, n_samples, score, rng):
     """Shares of cases that small weights express, and a share that needs wide counts."""
     tables = score_tables(score, *n_samples)
-    rng = np.random.default_rng()
     data, *_ = random_scan(rng, n_sites, n_samples, missing=missing, tables=tables)
     data = replace(data, lr_bits=lr_bits(score, sum(n_samples)))
     scans = (
@@ -60,8 +59,8 @@ def test_scans(small, order, n_sites, missing, n_samples, score):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.05])
-def test_scans_of_residuals(small, missing):
-    data, _ = random_residuals(np.random.default_rng(), 300, 1023, missing=missing, effect=60)
+def test_scans_of_residuals(small, missing, rng):
+    data, _ = random_residuals(rng, 300, 1023, missing=missing, effect=60)
     found, expected = (scan_residual_pairs(one, data, range(300), 50) for one in (small, CPU))
     assert found.cost.tolist() == expected.cost.tolist()
     assert found.sites.tolist() == expected.sites.tolist()

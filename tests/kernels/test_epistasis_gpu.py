@@ -20,11 +20,6 @@ cupy = pytest.importorskip("cupy")
 KERNELS = ("deep", "single", "middle", "wgmma", "mma", "popc")
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng()
-
-
 @pytest.fixture(params=KERNELS)
 def gpu(request, gpu_device, monkeypatch):
     from popdesic.engine.backend_gpu import GpuBackend

@@ -22,8 +22,7 @@ def backend(gpu_device):
     ("n", "n_sites"),
     [(2, 1), (15, 17), (63, 63), (64, 64), (65, 65), (129, 1_025), (700, 3_000), (1_501, 200)],
 )
-def test_kinships_are_those_of_the_cpu(backend, n, n_sites):
-    rng = np.random.default_rng()
+def test_kinships_are_those_of_the_cpu(backend, n, n_sites, rng):
     genotypes = rng.integers(0, 3, (n_sites, n)).astype(np.int8)
     genotypes[rng.random(genotypes.shape) < 0.05] = -1
     genotypes[:, n // 2 :] = genotypes[:, : n - n // 2]

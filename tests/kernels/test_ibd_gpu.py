@@ -25,11 +25,6 @@ def backend(gpu_device) -> GpuBackend:
     return GpuBackend()
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng()
-
-
 @pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 63, 64, 65, 5000])
 @pytest.mark.parametrize("width", [7, 33, 128, 129, 256])
 @pytest.mark.parametrize("n", [1, 2, 255, 257, 700])

@@ -23,11 +23,6 @@ def backend(gpu_device) -> GpuBackend:
     return GpuBackend()
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng()
-
-
 @pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 33, 63, 64, 65, 5000])
 @pytest.mark.parametrize("missing", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 700])

@@ -15,11 +15,6 @@ pytestmark = pytest.mark.gpu
 cupy = pytest.importorskip("cupy")
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng()
-
-
 @pytest.fixture(params=["wgmma", "mma", "popc"])
 def gpu(request, gpu_device):
     from popdesic.engine.backend_gpu import GpuBackend

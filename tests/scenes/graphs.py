@@ -9,7 +9,7 @@ from popdesic.geodesic.edges import Edges
 
 
 def draw_graph(
-    seed: int | None, n: int, degree: float, dtype: str, blocked: float = 0.0
+    seed: np.random.Generator | int, n: int, degree: float, dtype: str, blocked: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Symmetric weights with ties and zeros, `infinity` where there is no edge; blocked nodes."""
     rng = np.random.default_rng(seed)

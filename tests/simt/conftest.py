@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 
 from popdesic.engine.devices import Device
@@ -22,11 +21,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if "/simt/" in str(item.path):
                 item.add_marker(skip)
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng()
 
 
 def _is_engine(name: str) -> bool:

@@ -268,12 +268,11 @@ def test_chr1_and_1_are_one_contig(tmp_path, names):
         assert (np.sort(row) == np.arange(30)).all()
 
 
-def test_a_cohort_with_the_sites_of_the_first_is_added_row_by_row_as_it_would_be_joined():
+def test_a_cohort_with_the_sites_of_the_first_is_added_row_by_row_as_it_would_be_joined(rng):
     """Sites that come again swapped, palindromic ones, lower case, p values that are missing."""
     from popdesic.cohort.absent import COUNTS as NAMES
     from popdesic.cohort.merge_founders import Union
 
-    rng = np.random.default_rng()
     n = 300
     alleles = np.array(list("ACGTacgt"), dtype=object)
     sites = pd.DataFrame(

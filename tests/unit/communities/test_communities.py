@@ -30,11 +30,6 @@ ROOT = Path(__file__).resolve().parents[3]
 SYSTEM_PYTHON = "/usr/bin/python3"
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng()
-
-
 def clouds(rng, sizes, spread=0.05):
     """Points of groups in 30 dimensions, and which group each sample is in."""
     group = np.repeat(np.arange(len(sizes)), sizes)

@@ -48,9 +48,8 @@ def genotypes_of(genotypes, unrelated=None):
 
 
 @pytest.mark.parametrize("n_sites", [1, 6, 7, 8, 40])
-def test_counts_equal_slow_ones(n_sites, monkeypatch):
+def test_counts_equal_slow_ones(n_sites, monkeypatch, rng):
     monkeypatch.setattr(depth, "CHUNK_SITES", 7)
-    rng = np.random.default_rng()
     genotypes = random_genotypes(rng, n_sites, 23)
     partitions = [rng.integers(-1, 4, 23), np.zeros(23, int), np.arange(23)]
     for partition, counts in zip(

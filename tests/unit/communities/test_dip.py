@@ -71,8 +71,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 8, 12, 25])
-def test_the_dip_is_the_least_distance(kind, n):
-    rng = np.random.default_rng()
+def test_the_dip_is_the_least_distance(kind, n, rng):
     for _ in range(5):
         values = KINDS[kind](rng, n)
         assert dip(values) == pytest.approx(least_distance(values), abs=1e-7), values.tolist()
@@ -91,8 +90,7 @@ def test_known_dips():
     assert dip(np.repeat([0.0, 1.0, 2.0], [30, 10, 60])) == pytest.approx(0.15)
 
 
-def test_moving_scaling_turning_and_shuffling_change_no_dip():
-    rng = np.random.default_rng()
+def test_moving_scaling_turning_and_shuffling_change_no_dip(rng):
     values = two_heaps(rng, 501)
     for changed in (values + 1e3, values * 1e-6, -values, rng.permutation(values)):
         assert dip(changed) == pytest.approx(dip(values), rel=1e-9)

@@ -11,8 +11,7 @@ def neighbors_of(graph: csr_array) -> tuple[np.ndarray, np.ndarray]:
     return graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
 
 
-def test_beyond_an_edge_lies_one_of_the_two_parts_without_it():
-    rng = np.random.default_rng()
+def test_beyond_an_edge_lies_one_of_the_two_parts_without_it(rng):
     for n in (2, 3, 40):
         tree = csr_array(minimum_spanning_tree(csr_array(rng.random((n, n)) + 0.1)))
         both = neighbors_of(csr_array(tree + tree.T))
@@ -24,8 +23,7 @@ def test_beyond_an_edge_lies_one_of_the_two_parts_without_it():
             assert np.array_equal(beyond_edge(*both, last, first), part == part[last])
 
 
-def test_nodes_move_to_most_of_their_neighbors():
-    rng = np.random.default_rng()
+def test_nodes_move_to_most_of_their_neighbors(rng):
     for n, rounds in ((1, 3), (2, 1), (30, 1), (60, 2), (60, 10)):
         dense = np.triu(rng.random((n, n)) < 5 / n, 1)
         dense |= dense.T
@@ -37,8 +35,7 @@ def test_nodes_move_to_most_of_their_neighbors():
         assert np.array_equal(found, side)
 
 
-def test_halves_beyond_edges_are_those_of_each_edge_alone():
-    rng = np.random.default_rng()
+def test_halves_beyond_edges_are_those_of_each_edge_alone(rng):
     for n, fewest, most in ((2, 1, 3), (30, 3, 4), (60, 10, 50), (60, 31, 5)):
         weights = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 6 / n), 1)
         weights += np.diag(np.full(n - 1, 2.0), 1)  # one part

@@ -19,8 +19,8 @@ def way(request, monkeypatch):
 @pytest.mark.parametrize(
     ("n", "m", "k"), [(2, 1, 1), (5, 3, 4), (300, 2, 15), (1100, 5, 3), (700, 9, 7)]
 )
-def test_others_are_the_nearest(way, n, m, k):
-    points = np.random.default_rng().normal(size=(n, m))
+def test_others_are_the_nearest(way, n, m, k, rng):
+    points = rng.normal(size=(n, m))
     index, far = near_others(points, k, threads=2)
     assert index.shape == far.shape == (n, k) and index.dtype == np.int64
     every = distances(points, points)
@@ -29,8 +29,8 @@ def test_others_are_the_nearest(way, n, m, k):
     assert (index != np.arange(n)[:, None]).all()
 
 
-def test_twins_do_not_push_a_point_into_its_own_list(way):
-    points = np.repeat(np.random.default_rng().normal(size=(20, 3)), 30, axis=0)
+def test_twins_do_not_push_a_point_into_its_own_list(way, rng):
+    points = np.repeat(rng.normal(size=(20, 3)), 30, axis=0)
     index, far = near_others(points, 15, threads=1)
     assert (index != np.arange(len(points))[:, None]).all()
     assert (far == 0).all() and (index // 30 == np.arange(len(points))[:, None] // 30).all()
@@ -40,8 +40,7 @@ def test_twins_do_not_push_a_point_into_its_own_list(way):
 @pytest.mark.parametrize(
     ("n", "others", "m"), [(1, 1, 2), (40, 3000, 4), (3000, 40, 1), (90, 90, 9)]
 )
-def test_the_nearest_of_some_others(way, n, others, m):
-    rng = np.random.default_rng()
+def test_the_nearest_of_some_others(way, n, others, m, rng):
     points, there = rng.normal(size=(n, m)), rng.normal(size=(others, m))
     index, far = nearest_to(points, there, threads=2)
     every = distances(points, there)

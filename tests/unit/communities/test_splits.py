@@ -254,8 +254,7 @@ def test_subsamples_are_four_fifths_without_replacement():
     assert not np.array_equal(*drawn[:2])
 
 
-def test_repeated_and_swapped_cuts_have_the_gap_of_each():
-    rng = np.random.default_rng()
+def test_repeated_and_swapped_cuts_have_the_gap_of_each(rng):
     points = rng.normal(size=(40, 3))
     cuts = [rng.permutation(40) < size for size in (10, 20, 31)]
     cuts = [side for cut in cuts for side in (cut, ~cut, cut.copy())]

@@ -9,8 +9,7 @@ from popdesic.communities.two_means_cpu import two_means
 
 @pytest.mark.parametrize("n", [2, 3, 20, 300])
 @pytest.mark.parametrize("k", [1, 2, 7])
-def test_halves_are_those_of_scikit_learn(n, k):
-    rng = np.random.default_rng()
+def test_halves_are_those_of_scikit_learn(n, k, rng):
     points = rng.normal(size=(n, k))
     points[: n // 3] += 4
     expected = KMeans(2, n_init=8, random_state=0).fit_predict(points) == 1

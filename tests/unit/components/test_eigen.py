@@ -14,11 +14,6 @@ from popdesic.components.scaling import principal_coordinates
 
 
 @pytest.fixture
-def rng():
-    return np.random.default_rng()
-
-
-@pytest.fixture
 def iterate(monkeypatch):
     """Lanczos, also at sizes where the dense solver would be used."""
 

@@ -36,11 +36,10 @@ MANY = {
 
 @pytest.mark.parametrize("name", MANY)
 @pytest.mark.parametrize("n", [1, 2, 999, 4_096, 20_001, 20_002])
-def test_a_median_is_that_of_numpy(monkeypatch, name, n):
+def test_a_median_is_that_of_numpy(monkeypatch, name, n, rng):
     monkeypatch.setattr(ranks, "MANY_VALUES", 1_000)
     monkeypatch.setattr(ranks, "SAMPLE", 512)
     monkeypatch.setattr(ranks, "MIDDLE", 64)
-    rng = np.random.default_rng()
     values = MANY[name](rng, n)
     parts = np.array_split(values, rng.integers(1, min(n, 60) + 1))
     assert ranks.median_of(parts, 2) == np.median(values)

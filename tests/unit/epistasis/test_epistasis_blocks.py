@@ -54,8 +54,7 @@ def test_each_combination_is_in_one_part_of_one_step(monkeypatch, order, n, begi
 
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 7])
-def test_a_step_needs_at_most_one_new_block(order, n):
-    rng = np.random.default_rng()
+def test_a_step_needs_at_most_one_new_block(order, n, rng):
     for first in (range(n), np.flatnonzero(rng.random(n) < 0.5).tolist()):
         steps = list(block_steps(n, order, first))
         kept: list[int | None] = [None] * order

@@ -86,8 +86,7 @@ def test_runs_cover_all_first_sites_once(n_items, n_x, blocks, longest):
         assert covered.tolist() == list(range(n_x))
 
 
-def test_segments_are_padded_to_steps_and_sites_to_stages():
-    rng = np.random.default_rng()
+def test_segments_are_padded_to_steps_and_sites_to_stages(rng):
     sizes = rng.integers(0, 3000, (40, 4))
     sizes[7] = 0
     batch = Batch.of(sizes, 0)
@@ -101,8 +100,7 @@ def test_segments_are_padded_to_steps_and_sites_to_stages():
     assert batch.head(9).stages.tolist() == batch.stages[:10].tolist()
 
 
-def test_stages_of_the_same_samples_are_scheduled_together():
-    rng = np.random.default_rng()
+def test_stages_of_the_same_samples_are_scheduled_together(rng):
     n, carried = (60_000, 40_000), rng.uniform(0.1, 0.4, (12, 2))
     sizes = (carried[:, :, None] * n).astype(int).reshape(12, 4)
     sizes[3] = 0
@@ -120,8 +118,7 @@ def test_stages_of_the_same_samples_are_scheduled_together():
 
 
 @pytest.mark.parametrize("n_states", [2, 3])
-def test_parts_of_two_sites_make_both_tables(n_states):
-    rng = np.random.default_rng()
+def test_parts_of_two_sites_make_both_tables(n_states, rng):
     # sites, classes, samples; the last state is not stored
     states = rng.integers(0, n_states + 1, (6, 2, 500))
     of_class = np.array([500, 300])
@@ -293,8 +290,7 @@ def test_upload_blocks_cover_all_sites_once_in_whole_row_blocks(n, states):
 
 
 @pytest.mark.parametrize(("tile", "width"), [(64, 32), (64, 64), (128, 64), (128, 128)])
-def test_an_item_with_a_crowded_block_is_crowded(tile, width):
-    rng = np.random.default_rng()
+def test_an_item_with_a_crowded_block_is_crowded(tile, width, rng):
     overflowing = rng.random((8, 16)) < 0.04
     items = schedule_tiles(range(512), range(512), tile, width)
     found = overflowing_items(items, overflowing, tile, width)

@@ -27,9 +27,8 @@ def beds(folder):
 
 
 @pytest.fixture
-def study(tmp_path):
+def study(tmp_path, rng):
     """Genotypes, the folder of their planes, and a hit of sites 2 and 9 (as built, in order)."""
-    rng = np.random.default_rng()
     genotypes = random_genotypes(rng, SITES, PEOPLE, 0.04)
     linked = rng.random(PEOPLE) < 0.8
     genotypes[3, linked] = genotypes[2, linked]

@@ -27,8 +27,7 @@ def graph_of(kind: str, n: int, rng: np.random.Generator) -> csr_array:
 
 @pytest.mark.parametrize("kind", ["cloud", "row", "twins", "parts"])
 @pytest.mark.parametrize("n", [2, 3, 33, 150])
-def test_lengths_are_those_of_dijkstra(kind, n):
-    rng = np.random.default_rng()
+def test_lengths_are_those_of_dijkstra(kind, n, rng):
     graph = graph_of(kind, n, rng)
     for m in {1, min(n, LANES - 1), min(n, LANES + 1), n}:
         sources = rng.permutation(n)[:m]
@@ -41,10 +40,10 @@ def test_lengths_are_those_of_dijkstra(kind, n):
 @pytest.mark.parametrize(("n", "degree"), [(2, 2), (40, 1), (90, 3), (300, 8)])
 @pytest.mark.parametrize("blocked", [0.0, 0.3])
 @pytest.mark.parametrize("renumbered", [1, 1000])
-def test_blocked_nodes_and_any_number(monkeypatch, n, degree, dtype, blocked, renumbered):
+def test_blocked_nodes_and_any_number(monkeypatch, n, degree, dtype, blocked, renumbered, rng):
     monkeypatch.setattr(block_paths_cpu, "RENUMBERED", renumbered)
-    edges = edges_of_weights(*draw_graph(None, n, degree, dtype, blocked))
-    sources = np.random.default_rng().integers(0, n, min(n, 3 * LANES))  # some twice
+    edges = edges_of_weights(*draw_graph(rng, n, degree, dtype, blocked))
+    sources = rng.integers(0, n, min(n, 3 * LANES))  # some twice
     found = paths_from(edges, sources, threads=2)
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, lengths_from(edges, sources))

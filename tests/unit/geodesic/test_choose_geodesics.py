@@ -148,9 +148,8 @@ def test_unbiased_squares_are_those_of_frequencies(missing):
     assert found[0, 2:] == pytest.approx([4 * np.mean((p - q) ** 2)] * 2, abs=0.02)
 
 
-def test_halves_are_the_sums_of_their_parts():
+def test_halves_are_the_sums_of_their_parts(rng):
     """Sites without a called genotype, or with one allele among these people, count for nobody."""
-    rng = np.random.default_rng()
     n, n_sites = 30, 500
     genotypes = rng.integers(0, 3, (n_sites, n)).astype(np.int8)
     genotypes[rng.random(genotypes.shape) < 0.2] = -1

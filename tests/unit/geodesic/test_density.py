@@ -23,11 +23,6 @@ from popdesic.geodesic.weights import power_weights
 KINDS = ("complete", "knn")
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng()
-
-
 @pytest.fixture(scope="module")
 def backend():
     return select_backend("cpu", 2)

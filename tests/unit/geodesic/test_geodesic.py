@@ -645,12 +645,12 @@ def test_neighbour_paths_are_never_too_short(k):
         assert error["largest_excess"] > 1e-3, "the data of this test must show an error"
 
 
-def test_neighbour_paths_are_those_of_dijkstra():
+def test_neighbour_paths_are_those_of_dijkstra(rng):
     """SciPy's, to the last bit, with weights of zero and infinity; threads change nothing."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
-    rng, n, k = np.random.default_rng(), 300, 7
+    n, k = 300, 7
     weights = draw_distances(rng, n, 3) ** 3
     weights[4, 5] = weights[5, 4] = 0.0
     apart = np.zeros(n, bool)

@@ -24,11 +24,6 @@ def rows_of(found) -> list[tuple]:
     return list(zip(*(array.tolist() for array in arrays), strict=True))
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng()
-
-
 @pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 63, 64, 65, 700])
 @pytest.mark.parametrize("width", [7, 32, 33, 128, 200])
 def test_candidates_are_those_of_the_slow_search(rng, n_sites, width):

@@ -266,8 +266,7 @@ def test_one_very_long_line(tmp_path):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_lines_over_many_pieces(tmp_path, threads):
-    rng = np.random.default_rng()
+def test_lines_over_many_pieces(tmp_path, threads, rng):
     lines = [
         f"1 {pos} . A C GT " + " ".join(rng.choice(["0/0", "0/1", "1|1", "./."], 40_000))
         for pos in range(5, 25)

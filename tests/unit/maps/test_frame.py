@@ -23,11 +23,6 @@ from popdesic.maps.frame import place_among, register
 from popdesic.maps.umap_maps import measure_instability
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng()
-
-
 def paths_by_floyd(weights, ends):
     lengths = weights.copy()
     for k in np.flatnonzero(~ends):

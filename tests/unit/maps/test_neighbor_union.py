@@ -25,10 +25,10 @@ def expected(near: np.ndarray, weights: np.ndarray, least: float) -> list[tuple[
 @pytest.mark.parametrize("n", [2, 3, 15, 16, 17, 64, 65])
 @pytest.mark.parametrize("k", [1, 5, 14])
 @pytest.mark.parametrize("least", [0.0, 0.3, 1.0])
-def test_union_equals_that_of_pairs(monkeypatch, n, k, least):
+def test_union_equals_that_of_pairs(monkeypatch, n, k, least, rng):
     """The first sample is near to everyone; some weights are 0."""
     monkeypatch.setattr(neighbor_union_cpu, "ROWS_OF_TASK", 4)
-    rng, k = np.random.default_rng(), min(k, n - 1)
+    k = min(k, n - 1)
     near = np.stack([rng.permutation(np.delete(np.arange(n), i))[:k] for i in range(n)])
     for row in near[1:]:
         row[0] *= 0 in row

@@ -33,11 +33,6 @@ KEYS = (
 )
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng()
-
-
 def distances_of(points):
     return np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
 

@@ -308,11 +308,10 @@ def test_only_the_first_job_compiles(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_nearest_neighbors_are_those_of_a_stable_sort(seed):
+def test_nearest_neighbors_are_those_of_a_stable_sort(seed, rng):
     """Ties, infinite and missing distances, more neighbours than there are others."""
     from popdesic.maps.knn import nearest_neighbors
 
-    rng = np.random.default_rng()
     for kind in (np.float32, np.float64):
         n, k = int(rng.integers(2, 70)), int(rng.integers(0, 75))
         distances = rng.integers(0, 6, (n, n)).astype(kind)

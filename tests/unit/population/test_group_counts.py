@@ -16,11 +16,6 @@ from popdesic.population.group_counts_plan import COUNT_LEVELS
 DEVICE = CARDS[90].device()
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng()
-
-
 @pytest.mark.parametrize("n_sites", [1, 15, 16, 17, 33, 63, 64, 65, 700])
 @pytest.mark.parametrize("missing", [0.0, 0.15, 1.0])
 def test_counts_equal_the_oracle(rng, n_sites, missing, monkeypatch):

@@ -398,8 +398,7 @@ def test_the_scree_plot_states_and_fills_the_significant_components(tmp_path, co
     assert fills == [ACCENT] * count + ["#ffffff"] * (4 - count)
 
 
-def test_lines_enclose_the_share_that_the_legend_says():
-    rng = np.random.default_rng()
+def test_lines_enclose_the_share_that_the_legend_says(rng):
     x, y = rng.normal(size=(2, 40_000))
     _, (axes,) = new_figure(1)
     draw_marks(axes, x, y, np.ones((40_000, 4)), np.full(40_000, "o"))

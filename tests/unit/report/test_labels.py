@@ -26,8 +26,7 @@ def boxes_of(places, widths) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("spread", [0.005, 0.05, 0.3])
-def test_twelve_groups_in_one_place_all_get_a_name(spread):
-    rng = np.random.default_rng()
+def test_twelve_groups_in_one_place_all_get_a_name(spread, rng):
     owns = [np.clip(rng.normal(0.5, spread, (n, 2)), 0.02, 0.98) for n in rng.integers(3, 400, 12)]
     widths = rng.uniform(0.1, 0.25, 12).tolist()
     places = place_names(np.concatenate(owns), owns, widths)
