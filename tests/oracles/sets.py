@@ -10,7 +10,7 @@ import itertools
 
 import numpy as np
 import statsmodels.api as sm
-from scipy import stats
+from scipy import special, stats
 
 
 def ruben(weights: np.ndarray) -> tuple[float, np.ndarray]:
@@ -71,23 +71,29 @@ def alt_counts(genotypes: np.ndarray) -> np.ndarray:
 
 
 def score_parts(g, response, covariates, pairs, *, binary: bool, dominance: bool = True):
-    """U and V of the listed pairs of columns of counts `g`; r'r and degrees of freedom."""
+    """U, V and third cumulants of U of the listed pairs of columns of counts `g`; r'r and degrees
+    of freedom. U of cases and controls is that of residuals with Firth's correction."""
     main = [g, (g == 2)[:, (g == 2).any(axis=0)]] if dominance else [g]
     design = np.column_stack([np.ones(len(g)), covariates, *main])
     z = np.column_stack([g[:, i] * g[:, j] for i, j in pairs])
     family = sm.families.Binomial() if binary else sm.families.Gaussian()
     fit = sm.GLM(response, design, family=family).fit(tol=1e-14)
     residuals = response - fit.fittedvalues
-    root = np.ones(len(g))
+    root, cubes = np.ones(len(g)), np.zeros(len(g))
     if binary:
-        weights = fit.fittedvalues * (1 - fit.fittedvalues)
-        half = np.sqrt(weights)[:, None] * design
-        root = np.sqrt(weights / (1 - np.diag(half @ np.linalg.pinv(half))))
+        p = fit.fittedvalues
+        half = np.sqrt(p * (1 - p))[:, None] * design
+        leverage = np.diag(half @ np.linalg.pinv(half))
+        root = np.sqrt(p * (1 - p) / (1 - leverage))
+        cubes = (1 - 2 * p) * root**2
+        residuals = residuals + leverage * (0.5 - p)
     left = root[:, None] * z
     weighted = root[:, None] * design
     left = left - weighted @ np.linalg.lstsq(weighted, left, rcond=None)[0]
     freedom = len(g) - np.linalg.matrix_rank(design)
-    return z.T @ residuals, left.T @ left, float(residuals @ residuals), freedom
+    left = left / root[:, None]
+    size = float(residuals @ residuals)
+    return left.T @ residuals, (left * root[:, None] ** 2).T @ left, cubes @ left**3, size, freedom
 
 
 def set_tests(genotypes, response, covariates, pairs, *, binary: bool, dominance: bool = True):
@@ -97,29 +103,31 @@ def set_tests(genotypes, response, covariates, pairs, *, binary: bool, dominance
     """
     g = minor_counts(genotypes)
     kind = {"binary": binary, "dominance": dominance}
-    u, v, size, freedom = score_parts(g, response, covariates, pairs, **kind)
+    u, v, third, size, freedom = score_parts(g, response, covariates, pairs, **kind)
     scale = np.array([1 / (g[:, i].std() * g[:, j].std()) for i, j in pairs])
-    return tests_of_scores(u, v, scale, None if binary else (size, freedom))
+    return tests_of_scores(u, v, third, scale, None if binary else (size, freedom))
 
 
 def joined_tests(cohorts, pairs, *, binary: bool):
     """The same of several cohorts: (genotypes, response, covariates) of each."""
-    u, v, freedom = 0.0, 0.0, 0
+    u, v, third, freedom = 0.0, 0.0, 0.0, 0
     counts = [alt_counts(genotypes) for genotypes, _, _ in cohorts]
     for g, (_, response, covariates) in zip(counts, cohorts, strict=True):
-        own, covariance, size, left = score_parts(g, response, covariates, pairs, binary=binary)
+        own, covariance, cubes, size, left = score_parts(
+            g, response, covariates, pairs, binary=binary
+        )
         u = u + own / (1.0 if binary else np.sqrt(size / left))
-        v, freedom = v + covariance, freedom + left
+        v, third, freedom = v + covariance, third + cubes, freedom + left
     people = np.array([len(g) for g in counts])
     spread = np.sqrt(people @ np.array([g.var(axis=0) for g in counts]) / people.sum())
     minor = np.where(np.concatenate(counts).mean(axis=0) > 1, -1.0, 1.0)
     sign = np.array([minor[i] * minor[j] for i, j in pairs])
     scale = np.array([1 / (spread[i] * spread[j]) for i, j in pairs])
     residual = None if binary else (float(freedom), freedom)
-    return tests_of_scores(sign * u, np.outer(sign, sign) * v, scale, residual)
+    return tests_of_scores(sign * u, np.outer(sign, sign) * v, sign * third, scale, residual)
 
 
-def tests_of_scores(u, v, scale, residual: tuple[float, int] | None):
+def tests_of_scores(u, v, third, scale, residual: tuple[float, int] | None):
     """P of scores with a covariance; `residual`: r'r and degrees of freedom of a number."""
     scaled = scale * u
     weights = np.linalg.eigvalsh(v * scale[:, None] * scale)
@@ -128,7 +136,11 @@ def tests_of_scores(u, v, scale, residual: tuple[float, int] | None):
     pair = (u**2 / v.diagonal()).max()
     if residual is None:
         quadratic = tail(weights, scaled @ scaled)
-        p_burden, p_pair = stats.chi2.sf([burden, pair], 1)
+        p_burden = stats.chi2.sf(burden, 1)
+        z, skew = np.abs(u) / v.diagonal() ** 0.5, third / v.diagonal() ** 1.5
+        p = stats.pearson3.sf(z, skew) + stats.pearson3.cdf(-z, skew)
+        seen = 2 * stats.norm.sf(z) * len(u) <= 1
+        p_pair = p[seen].min(initial=1.0)
     else:
         size, freedom = residual
         quadratic = ratio_tail(weights, scaled @ scaled / size, freedom)
@@ -139,3 +151,35 @@ def tests_of_scores(u, v, scale, residual: tuple[float, int] | None):
 
 def all_pairs(n_sites: int) -> list[tuple[int, int]]:
     return list(itertools.combinations(range(n_sites), 2))
+
+
+def tables_of_cases(people, rows, columns):
+    """All tables of cases by genotypes at two sites with given sums, their chances, and the sum T
+    of the products of counts over cases.
+
+    Given the numbers of cases by genotype of each site, on which main effects with dominance are
+    conditioned, tables have the chances of independent draws in each of the nine cells if the
+    log-odds have no product: an exact null distribution of T.
+
+    people : int64 array, (3, 3)
+        By minor-allele counts of both sites.
+    rows, columns : tuple of 3 int
+        Cases by genotype of the first and of the second site.
+
+    Returns int64 (n_tables, 3, 3), float64 (n_tables,), int64 (n_tables,).
+    """
+    halves = [
+        [(rows[k] - one - two, one, two) for one in range(rows[k] + 1) for two in range(rows[k] + 1)]
+        for k in (1, 2)
+    ]
+    tables = np.array([[(0, 0, 0), *both] for both in itertools.product(*halves)])
+    tables[:, 0] = np.array(columns) - tables[:, 1] - tables[:, 2]
+    tables = tables[((tables >= 0) & (tables <= people)).all(axis=(1, 2))]
+    logs = (
+        special.gammaln(people + 1)
+        - special.gammaln(tables + 1)
+        - special.gammaln(people - tables + 1)
+    ).sum(axis=(1, 2))
+    chances = np.exp(logs - logs.max())
+    product = np.outer(np.arange(3), np.arange(3))
+    return tables, chances / chances.sum(), (tables * product).sum(axis=(1, 2))

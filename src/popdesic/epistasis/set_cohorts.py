@@ -12,7 +12,8 @@ Replication: the discovery cohorts give one direction w of the products,
 
 In another cohort c, b_c = w'U_c / w'V_c w estimates the effect of the score w'z (log-odds, or
 standard deviations of the residuals), with variance 1 / w'V_c w. As w depends on other people, its
-test is valid whatever was selected in the discovery; it is one-sided. Cohorts are combined with
+test is valid whatever was selected in the discovery; it is one-sided. Of one product in cases and
+controls, p is the larger one of a normal and of a skewed score (`skewness.skewed_tail`). Cohorts are combined with
 these weights (fixed effect) and by DerSimonian and Laird (1986, Control Clin Trials 7:177; random
 effects), and compared by Cochran's Q and I2. In the discovery cohorts themselves b_c is too large,
 since w was chosen there.
@@ -26,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .sets import SetScores, SetStatistics, set_p_values
+from .skewness import skewed_tail
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class JoinedScores:
         -1 where one of the two sites has REF for a minor allele.
     scale : float64 array, (n_products,)
         Diagonal of D, of the mean spread of the counts.
-    scores : float64 array, (n_products,)
+    scores, thirds : float64 array, (n_products,)
     covariance : float64 array, (n_products, n_products)
     n_sites : int
     freedom : int or None
@@ -52,6 +54,7 @@ class JoinedScores:
     sign: np.ndarray
     scale: np.ndarray
     scores: np.ndarray
+    thirds: np.ndarray
     covariance: np.ndarray
     n_sites: int
     freedom: int | None
@@ -68,6 +71,7 @@ class JoinedScores:
                 self.sign * self.scores,
                 sizes[sizes > 1e-12 * sizes.max(initial=0.0)],
                 self.covariance.diagonal(),
+                self.sign * self.thirds,
                 float(scaled.sum()),
                 self.n_sites,
                 self.freedom,
@@ -95,10 +99,12 @@ def join_statistics(parts: list[SetStatistics]) -> JoinedScores:
     flipped = alt > people
     pairs = np.unique(np.concatenate([_keys(part, names) for part in parts]))
     i, j = np.divmod(pairs, max(len(names), 1))
-    scores, covariance = np.zeros(len(pairs)), np.zeros((len(pairs),) * 2)
+    scores, thirds = np.zeros(len(pairs)), np.zeros(len(pairs))
+    covariance = np.zeros((len(pairs),) * 2)
     for part in parts:
         place = np.searchsorted(pairs, _keys(part, names))
         scores[place] += part.scores
+        thirds[place] += part.thirds
         if len(place) == len(pairs):  # ascending, so all of them
             covariance += whole_covariance(part)
         else:
@@ -110,6 +116,7 @@ def join_statistics(parts: list[SetStatistics]) -> JoinedScores:
         np.where(flipped[i] != flipped[j], -1.0, 1.0),
         1 / (spread[i] * spread[j]),
         scores,
+        thirds,
         covariance,
         len(names),
         None if None in freedoms else sum(freedoms),
@@ -159,17 +166,19 @@ def effect_of(part: SetStatistics, joined: JoinedScores, direction: np.ndarray) 
     w[known] = direction[np.searchsorted(keys, own[known])]
     if not w.any():
         return CohortEffect(*(float("nan"),) * 3)
+    third = 0.0
     if np.count_nonzero(w) == 1:  # of a product alone, its own entry of the diagonal
         k = int(np.flatnonzero(w)[0])
         place = k * len(w) - k * (k - 1) // 2
         variance = float(w[k] * part.covariance[place] * w[k])
+        third = float(w[k] ** 3 * part.thirds[k])
     else:
         variance = float(w @ whole_covariance(part) @ w)
     if not variance > 0:
         return CohortEffect(*(float("nan"),) * 3)
     z = float(w @ part.scores) / variance**0.5
     if part.freedom is None:
-        p = float(ndtr(-z))
+        p = max(float(ndtr(-z)), float(skewed_tail(z, third / variance**1.5)))
     else:  # exact for normal residuals
         share, left = min(z * z / part.freedom, 1 - 1e-15), part.freedom - 1
         p = float(stdtr(left, -np.sign(z) * np.sqrt(share / (1 - share) * left)))

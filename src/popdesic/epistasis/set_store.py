@@ -10,7 +10,7 @@ from ..core.tables import write_npz
 from .sets import SetStatistics
 
 #: Arrays of a set, each written as one array of all sets.
-PARTS = ("sites", "alt", "spread", "i", "j", "scores", "covariance")
+PARTS = ("sites", "alt", "spread", "i", "j", "scores", "thirds", "covariance")
 
 
 def store_sets(path: Path, sets: dict[str, SetStatistics | None]) -> None:
@@ -18,7 +18,7 @@ def store_sets(path: Path, sets: dict[str, SetStatistics | None]) -> None:
     known = [one for one in sets.values() if one is not None]
     arrays = {
         part: np.concatenate([np.zeros(0), *(getattr(one, part) for one in known)]).astype(
-            np.float64 if part in ("spread", "scores", "covariance") else np.int64
+            np.float64 if part in ("spread", "scores", "thirds", "covariance") else np.int64
         )
         for part in PARTS
     }
@@ -50,7 +50,7 @@ def stored_sets(path: Path) -> dict[str, SetStatistics | None]:
             found[name] = None
             continue
         sizes = dict.fromkeys(("sites", "alt", "spread"), n_sites)
-        sizes |= dict.fromkeys(("i", "j", "scores"), n_products)
+        sizes |= dict.fromkeys(("i", "j", "scores", "thirds"), n_products)
         sizes["covariance"] = n_products * (n_products + 1) // 2
         parts = []
         for part in PARTS:

@@ -5,15 +5,23 @@ linear for numbers, logistic for cases and controls. For products z_ij = g_i g_j
 counts let U = Z'r be their scores (r the residuals) and V = Z'WZ - Z'WA (A'WA)^-1 A'WZ the
 covariance that the null model A leaves them. W is 1 in a linear model. For cases and controls it
 is p (1 - p) / (1 - h), h the leverage: fitted risks p follow chance, so that p (1 - p) is too small
-by this factor on average. D = diag(1 / (s_i s_j)), s the standard deviations of the counts, is as
-if sites were standardised. Three tests (the first is that of QuadKAST; Fu et al. 2024, Genome Res
-34:1294):
+by this factor on average. By the same chance U has the expectation -Z~'e, e = h (1/2 - p), with Z~
+what A leaves of Z; r is y - p + e (less A's share), which Firth (1993, Biometrika 80:27) sets to 0.
+D = diag(1 / (s_i s_j)), s the standard deviations of the counts, is as if sites were standardised.
+Three tests (the first is that of QuadKAST; Fu et al. 2024, Genome Res 34:1294):
 
 quadratic   Q = |D U|^2. Under the null it is a sum of chi-squares weighted by the eigenvalues of
             D V D. In a linear model Q / r'r is a ratio of two such sums, whose tail is exact
             for normal residuals; for cases and controls it holds for large samples.
 burden      (1'D U)^2 / 1'D V D 1: all products in one direction; an exact t test for numbers.
-pair        the best U_ij^2 / V_ij,ij, with p times the number of products (Bonferroni).
+pair        the best product, with p times the number of products (Bonferroni). p of one is an
+            exact t test for numbers. For cases and controls U / sqrt(V) has the skewness of a sum
+            of independent cases, with which |U| / sqrt(V) is compared with a shifted gamma variable
+            (Pearson's type III); a normal one has too light a tail where few cases carry both
+            alleles. Only products whose normal p times their number is at most 1 are looked at.
+
+Columns and products are left out by the people who carry them and the sizes of the classes, not by
+which of the carriers are cases: otherwise scores of those that are left are shifted.
 
 Counts and products are integers, so that their sums in float32 (of at most `PEOPLE` people) are
 exact; float64 sums run in one thread, in a fixed order. Only `PEOPLE` rows of Z are in memory at a
@@ -30,6 +38,7 @@ import numpy as np
 from ..core.errors import UserError
 from .null_model import NullModel, fit_null
 from .quadratic_forms import weighted_chi_square_tail
+from .skewness import leading_products, skewed_tail
 
 #: Rows and columns of the matrix of products that are in memory at a time.
 PEOPLE, PRODUCTS = 512, 512
@@ -39,8 +48,9 @@ MOST_ROWS = 8192
 MOST_SITES = 4096
 #: Most products of which a covariance is kept for other cohorts: 17 MB a set.
 MOST_KEPT = 2048
-#: A site is left out if fewer people carry its minor allele, of cases or of controls; so are the
-#: minor homozygotes of its main effect, and a product in people with both minor alleles.
+#: A site is left out if fewer people carry its minor allele, or fewer of the smaller class (cases or
+#: controls) are expected to; so are the minor homozygotes of its main effect, and a product in
+#: people with both minor alleles.
 LEAST_CARRIERS = 5
 #: Share of its square at which a column, or a product, is explained by others.
 EXPLAINED = 1e-8
@@ -68,6 +78,9 @@ class SetScores:
         Of D V D.
     variances : float64 array, (n_products,)
         Diagonal of V.
+    thirds : float64 array, (n_products,)
+        Third cumulants of U of cases and controls, of the products that `leading_products` names;
+        0 elsewhere.
     together : float64
         1'D V D 1.
     n_sites : int
@@ -82,6 +95,7 @@ class SetScores:
     scores: np.ndarray
     eigenvalues: np.ndarray
     variances: np.ndarray
+    thirds: np.ndarray
     together: float
     n_sites: int
     freedom: int | None
@@ -106,6 +120,8 @@ class SetStatistics:
         Places in `sites` of the sites of each product, i < j.
     scores : float64 array, (n_products,)
         U; of numbers in units of the residuals' standard deviation.
+    thirds : float64 array, (n_products,)
+        Third cumulants of U; 0 for numbers.
     covariance : float64 array, (n_products * (n_products + 1) / 2,)
         Upper triangle of V, by rows.
     n_people : int
@@ -119,6 +135,7 @@ class SetStatistics:
     i: np.ndarray
     j: np.ndarray
     scores: np.ndarray
+    thirds: np.ndarray
     covariance: np.ndarray
     n_people: int
     freedom: int | None
@@ -126,7 +143,8 @@ class SetStatistics:
 
 class _Products(NamedTuple):
     """Sites, whether they were flipped, counts float32 (n_sites, n_people), their spread; places of
-    the sites of each product; basis, residuals and roots of the null model; its freedom."""
+    the sites of each product; basis, residuals and roots of the null model; its freedom; third
+    cumulants of cases over roots to the third."""
 
     sites: np.ndarray
     flipped: np.ndarray
@@ -136,6 +154,7 @@ class _Products(NamedTuple):
     j: np.ndarray
     model: tuple
     freedom: int | None
+    third: np.ndarray | None
 
 
 class SetTests:
@@ -154,6 +173,9 @@ class SetTests:
         self.used, self.kind, self.dominance = null.used, null.kind, dominance
         self.response = null.response[null.used]
         n = int(null.used.sum())
+        self.share = 1.0  # of the people who count: the smaller class
+        if self.kind == "logistic":
+            self.share = min(self.response.mean(), 1 - self.response.mean())
         constant = np.full((n, 1), n**-0.5)  # the first column, as a logistic fit adds its own
         self.design = np.column_stack([constant, _basis(null.design[null.used], constant)])
 
@@ -177,10 +199,14 @@ class SetTests:
         """
         found = self._products(genotypes, first, second)
         g, i, j, spread = found.counts, found.i, found.j, found.spread
-        scored = (_by_people if len(i) <= g.shape[1] else _by_products)(
-            g, (i, j), 1 / (spread[i] * spread[j]), *found.model
-        )
-        sites = found.sites
+        scale, scores, eigenvalues, variances, together = (
+            _by_people if len(i) <= g.shape[1] else _by_products
+        )(g, (i, j), 1 / (spread[i] * spread[j]), *found.model)
+        thirds, sites = np.zeros(len(i)), found.sites
+        if found.third is not None:
+            chosen = leading_products(scores, variances)
+            thirds[chosen] = _thirds(g, (i[chosen], j[chosen]), found)
+        scored = scale, scores, eigenvalues, variances, thirds, together
         return SetScores(sites[i], sites[j], *scored, len(sites), found.freedom)
 
     def statistics(
@@ -212,6 +238,7 @@ class SetTests:
             i[known],
             j[known],
             sign * scores[known],
+            sign * _thirds(found.counts, (i[known], j[known]), found),
             covariance[np.triu_indices(len(sign))],
             n,
             found.freedom,
@@ -223,7 +250,7 @@ class SetTests:
         """The products of a set that are tested, and its null model."""
         sites = np.unique(first if second is None else np.concatenate([first, second]))
         g, flipped = _minor_counts(genotypes[:, sites][self.used])
-        kept = self._carried(g > 0)
+        kept = self._carried((g > 0).sum(axis=0)) & self._seen(g > 0)
         sites, g, flipped = sites[kept], g[:, kept], flipped[kept]
         if len(sites) > MOST_SITES:
             raise UserError(
@@ -232,8 +259,10 @@ class SetTests:
             )
         main = g.astype(np.float64)
         if self.dominance:
-            main = np.column_stack([main, (g == 2)[:, self._carried(g == 2)]])
-        basis, residuals, root, freedom = self._fit(main)
+            twice = g == 2
+            twice = twice[:, self._carried(twice.sum(axis=0)) & self._seen(twice)]
+            main = np.column_stack([main, twice])
+        *model, freedom, third = self._fit(main)
         i, j = _pairs(sites, first, second)
         if min(len(i), len(g)) > MOST_ROWS:
             raise UserError(
@@ -243,26 +272,26 @@ class SetTests:
         g = np.ascontiguousarray(g.T, np.float32)
         spread = g.std(axis=1, dtype=np.float64)
         carriers = (g > 0).astype(np.float32)  # people with both minor alleles: exact up to 2^24
-        groups = [carriers]
-        if self.kind == "logistic":
-            groups = [carriers[:, self.response == c] for c in (0, 1)]
-        both = np.min([group @ group.T for group in groups], axis=0)
         varied = spread[i] * spread[j] > 0  # not where all are heterozygous
-        carried = (both[i, j] >= LEAST_CARRIERS) & varied
-        model = basis, residuals, root
-        return _Products(sites, flipped, g, spread, i[carried], j[carried], model, freedom)
+        kept = self._carried((carriers @ carriers.T)[i, j]) & varied
+        return _Products(
+            sites, flipped, g, spread, i[kept], j[kept], tuple(model), freedom, third
+        )
 
     def _carried(self, carriers: np.ndarray) -> np.ndarray:
-        """Whether enough people of each class carry it: bool (n_columns,)."""
-        groups = [carriers]
-        if self.kind == "logistic":
-            groups = [carriers[self.response == c] for c in (0, 1)]
-        return np.all([group.sum(axis=0) >= LEAST_CARRIERS for group in groups], axis=0)
+        """Whether enough people of the smaller class are expected among so many carriers."""
+        return carriers * self.share >= LEAST_CARRIERS
+
+    def _seen(self, carriers: np.ndarray) -> np.ndarray:
+        """Whether carriers bool (n_people, n_columns) are of both classes, as a fit needs."""
+        if self.kind == "linear":
+            return np.ones(carriers.shape[1], bool)
+        return np.all([carriers[self.response == c].any(axis=0) for c in (0, 1)], axis=0)
 
     def _fit(self, main: np.ndarray):
-        """Null model of a set: orthonormal weighted columns, residuals, roots of weights, freedom.
+        """Null model of a set: as `_Products.model`, its freedom, and `_Products.third`.
 
-        Those of a linear model are in units in which r'r is the degrees of freedom.
+        Residuals of a linear model are in units in which r'r is the degrees of freedom.
         """
         n = len(main)
         left = _basis(main, self.design)
@@ -273,13 +302,17 @@ class SetTests:
             rest = float(r @ r)
             if freedom < 1 or rest <= 1e-20 * size:
                 raise UserError("the sites of a set explain the phenotype completely.")
-            return basis, r * np.sqrt(freedom / rest), None, freedom
+            return basis, r * np.sqrt(freedom / rest), None, freedom, None
         columns = np.sqrt(n) * np.column_stack([self.design, left])
         null = fit_null(self.response, columns[:, 1:], "logistic")
         root = np.sqrt(null.weights)
         leverage = (_basis(columns * root[:, None]) ** 2).sum(axis=1)
-        root /= np.sqrt(1 - np.minimum(leverage, MOST_LEVERAGE))
-        return _basis(columns * root[:, None]), null.raw_residuals, root, None
+        leverage = np.minimum(leverage, MOST_LEVERAGE)
+        root /= np.sqrt(1 - leverage)
+        basis = _basis(columns * root[:, None])
+        shift = leverage * (0.5 - null.fitted) / root
+        residuals = null.raw_residuals + root * (shift - basis @ (basis.T @ shift))
+        return basis, residuals, root, None, (1 - 2 * null.fitted) / root
 
 
 def prepare_sets(
@@ -302,12 +335,12 @@ def set_p_values(found: SetScores) -> dict[str, float | int]:
         nothing = dict.fromkeys(("p", "p_quadratic", "p_burden", "p_pair"), float("nan"))
         return nothing | {"site1": -1, "site2": -1}
 
-    def single(chi2: np.ndarray) -> np.ndarray:
+    def single(chi2: float) -> float:
         if found.freedom is None:
-            return chdtrc(1, chi2)
-        share = np.minimum(chi2 / found.freedom, 1 - 1e-15)
+            return float(chdtrc(1, chi2))
+        share = min(chi2 / found.freedom, 1 - 1e-15)
         left = found.freedom - 1
-        return 2 * stdtr(left, -np.sqrt(share / (1 - share) * left))
+        return float(2 * stdtr(left, -np.sqrt(share / (1 - share) * left)))
 
     q, weights = float(scaled @ scaled), found.eigenvalues
     degrees = np.ones(len(weights))
@@ -320,10 +353,16 @@ def set_p_values(found: SetScores) -> dict[str, float | int]:
         )
     chi2 = np.where(known, found.scores**2 / np.where(known, found.variances, 1.0), 0.0)
     best = int(np.argmax(chi2))
-    pair = min(1.0, float(single(chi2[best])) * int(known.sum()))
+    pair = min(1.0, single(chi2[best]) * int(known.sum()))
+    leading = np.flatnonzero(leading_products(found.scores, found.variances))
+    if found.freedom is None and len(leading):
+        size, skewness = np.sqrt(chi2[leading]), found.thirds[leading]
+        skewness = skewness / found.variances[leading] ** 1.5
+        p = skewed_tail(size, skewness) + skewed_tail(size, -skewness)
+        best, pair = int(leading[np.argmin(p)]), min(1.0, float(p.min()) * int(known.sum()))
     burden = float("nan")
     if found.together > 0:
-        burden = float(single(scaled.sum() ** 2 / found.together))
+        burden = single(scaled.sum() ** 2 / found.together)
     return {
         "p": min(1.0, 2 * min(quadratic, pair)),
         "p_quadratic": quadratic,
@@ -391,6 +430,23 @@ def _covariance(g, pairs, basis, residuals, root):
     squares = gram.diagonal().copy()
     gram -= cross @ cross.T
     return scores, gram, gram.diagonal() > EXPLAINED * squares
+
+
+def _thirds(g, pairs, found: _Products) -> np.ndarray:
+    """Third cumulants of the scores of products: sums of z~^3 p (1 - p) (1 - 2 p) / (1 - h)."""
+    i, j = pairs
+    basis, _, root = found.model
+    thirds = np.zeros(len(i))
+    if found.third is None or not len(i):
+        return thirds
+    chunks = [slice(start, start + PEOPLE) for start in range(0, g.shape[1], PEOPLE)]
+    cross = np.zeros((len(i), basis.shape[1]))
+    for rows in chunks:
+        cross += (g[i, rows] * g[j, rows] * root[rows]) @ basis[rows]
+    for rows in chunks:
+        rest = g[i, rows] * g[j, rows] * root[rows] - cross @ basis[rows].T
+        thirds += rest**3 @ found.third[rows]
+    return thirds
 
 
 def _by_people(g, pairs, scale, basis, residuals, root):

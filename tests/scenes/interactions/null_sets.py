@@ -20,6 +20,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtrc, expit, stdtrit
 from scipy.stats import chi2 as chi_square
+from scipy.stats import pearson3
 
 from popdesic.epistasis.null_model import fit_null, normal_scores
 from popdesic.epistasis.quadratic_forms import weighted_chi_square_tail
@@ -119,19 +120,25 @@ def count_cases(rng, genotypes, north, many: int, share: float) -> Counted:
     a = np.column_stack([fixed, g, g == 2])
     z = g[:, i] * g[:, j]
     cases, controls = y, 1 - y
+    smaller = np.minimum(y.mean(axis=0), 1 - y.mean(axis=0))[:, None]
 
     def carried(columns: np.ndarray) -> np.ndarray:
-        counts = [(columns > 0).T.astype(float) @ group for group in (cases, controls)]
-        return (np.min(counts, axis=0) >= LEAST_CARRIERS).T  # (many, n_columns)
+        return (columns > 0).sum(axis=0) * smaller >= LEAST_CARRIERS  # (many, n_columns)
 
-    site = carried(g)
-    kept = np.column_stack([np.ones((many, fixed.shape[1]), bool), site, carried(g == 2) & site])
+    def seen(columns: np.ndarray) -> np.ndarray:
+        counts = [(columns > 0).T.astype(float) @ group for group in (cases, controls)]
+        return carried(columns) & (np.min(counts, axis=0) > 0).T
+
+    site = seen(g)
+    kept = np.column_stack([np.ones((many, fixed.shape[1]), bool), site, seen(g == 2) & site])
     p, fine = _fit(a, y, kept)
     weight = p * (1 - p)
     inverse = _inverse(a, weight, kept)
     outer = a[:, :, None] * a[:, None, :]
     leverage = weight * (outer.reshape(n, -1) @ inverse.reshape(many, -1).T)
-    weight = weight / (1 - np.minimum(leverage, MOST_LEVERAGE))
+    leverage = np.minimum(leverage, MOST_LEVERAGE)
+    weight = weight / (1 - leverage)
+    shift = leverage * (0.5 - p)
     inverse = _inverse(a, weight, kept)
     product = carried(z) & site[:, i] & site[:, j]
     scale = product / (g.std(axis=0)[i] * g.std(axis=0)[j])
@@ -140,7 +147,9 @@ def count_cases(rng, genotypes, north, many: int, share: float) -> Counted:
     squares = (z[:, :, None] * z[:, None, :]).reshape(n, -1).T @ weight
     v = squares.T.reshape(many, len(i), len(i)) - cross @ inverse @ cross.transpose(0, 2, 1)
     v *= product[:, :, None] * product[:, None, :]
-    scores = (z.T @ (y - p)).T * product
+    left = np.einsum("kij,kpj->kpi", inverse, cross)  # coefficients of products in main effects
+    scores = (z.T @ (y - p + shift)).T - np.einsum("kpi,ki->kp", left, shift.T @ a)
+    scores *= product
     sizes = np.maximum(np.linalg.eigvalsh(v * scale[:, :, None] * scale[:, None, :]), 0.0)
     q = ((scale * scores) ** 2).sum(axis=1)
     total, squared = sizes.sum(axis=1), (sizes**2).sum(axis=1)
@@ -156,7 +165,15 @@ def count_cases(rng, genotypes, north, many: int, share: float) -> Counted:
         about[k] = weighted_chi_square_tail(own, np.ones(len(own)), q[k]) if len(own) else 1.0
     variance = v.diagonal(axis1=1, axis2=2)
     chi2 = np.where(variance > 0, scores**2 / np.where(variance > 0, variance, 1.0), 0.0)
-    pair = np.minimum(chdtrc(1, chi2.max(axis=1)) * (variance > 0).sum(axis=1), 1.0)
+    number = (variance > 0).sum(axis=1)
+    normal, pair = chdtrc(1, chi2) * number[:, None], np.ones(many)
+    for k in np.flatnonzero((normal.min(axis=1) <= 1) & (number > 0)):
+        best = np.flatnonzero((normal[k] <= 1) & (variance[k] > 0))
+        rest = z[:, best] - a @ left[k, best].T
+        third = (weight[:, k] * (1 - 2 * p[:, k])) @ rest**3
+        size, skew = np.sqrt(chi2[k, best]), third / variance[k, best] ** 1.5
+        both = pearson3.sf(size, skew) + pearson3.cdf(-size, skew)
+        pair[k] = min(both.min() * number[k], 1.0)
     for k in range(COMPARED):
         tests = SetTests(fit_null(y[:, k], covariates, "logistic"))
         tested = set_p_values(tests.scores(genotypes, np.arange(g.shape[1])))

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from oracles import sets as oracle
 from scenes.interactions.sets import NULLS, null_study, planted_study
+from scipy import stats
 
 import popdesic
 from popdesic.epistasis import sets
+from popdesic.epistasis.skewness import skewed_tail
 
 COLUMNS = ["p_quadratic", "p_burden", "p_pair"]
 
@@ -75,6 +77,54 @@ def test_covariates_of_mean_0_that_are_correlated_stay_in_the_null_model(binary)
     expected = oracle.set_tests(genotypes, response, covariates, oracle.all_pairs(6), binary=binary)
     for name in COLUMNS:
         assert found[name][0] == pytest.approx(expected[name], rel=1e-6), name
+
+
+def test_a_product_of_few_cases_has_its_exact_p():
+    """All tables of cases with the same main effects: a normal p is too small by a factor of 2."""
+    people = np.array([[800, 350, 50], [350, 350, 50], [50, 50, 50]])
+    tables, chances, total = oracle.tables_of_cases(people, (50, 30, 12), (50, 30, 12))
+    values = np.unique(total)
+    share = np.array([chances[total == value].sum() for value in values])
+    mean = share @ values
+    deviation = np.sqrt(share @ (values - mean) ** 2)
+    cells = [(a, b) for a in range(3) for b in range(3)]
+    genotypes = np.concatenate([np.tile(cell, (people[cell], 1)) for cell in cells]).astype(np.int8)
+    ratios, normal = [], []
+    for value in values:
+        distance, off = np.abs(values - mean), abs(value - mean)
+        same = np.abs(distance - off) < 1e-9
+        exact = share[(distance > off) & ~same].sum() + share[same].sum() / 2  # mid-p
+        if not 1e-7 < exact < 0.1:
+            continue
+        table = tables[total == value][0]
+        case = np.concatenate([np.arange(people[cell]) < table[cell] for cell in cells])
+        tests = sets.prepare_sets(
+            case.astype(float), np.zeros((len(case), 0)), "logistic", "none", True
+        )
+        found = tests.scores(genotypes, np.arange(2))
+        z = found.scores[0] / found.variances[0] ** 0.5
+        assert z == pytest.approx((value - mean) / deviation, abs=0.03)
+        ratios.append(sets.set_p_values(found)["p_pair"] / exact)
+        normal.append(2 * stats.norm.sf(abs(z)) / exact)
+    assert len(ratios) > 30 and min(ratios) > 0.9 and max(ratios) < 4
+    assert min(normal) < 0.5
+
+
+def test_skewed_tails_are_those_of_scipy():
+    z, skewness = np.meshgrid(np.linspace(-5, 9, 15), [-1.5, -0.2, -1e-3, 0, 1e-3, 0.3, 2.0])
+    expected = stats.pearson3.sf(z, skewness)
+    assert skewed_tail(z, skewness) == pytest.approx(expected, rel=1e-6, abs=1e-300)
+
+
+def test_which_carriers_are_cases_decides_no_product():
+    """Scores would be shifted if products that few cases happen to carry were left out."""
+    _, genotypes, _ = draw(15, n=1000)
+    carried = (genotypes[:, 0] > 0) & (genotypes[:, 1] > 0)
+    response = np.zeros(1000)
+    response[np.flatnonzero(carried)[:2]] = 1  # fewer than LEAST_CARRIERS ...
+    response[np.flatnonzero(~carried)[::5]] = 1
+    assert carried.sum() * response.mean() > sets.LEAST_CARRIERS  # ... but more are expected
+    assert popdesic.scan_sets(genotypes, response, {"a": [0, 1]}).products[0] == 1
 
 
 def test_p_holds_down_to_1e_12():
