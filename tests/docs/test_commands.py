@@ -219,6 +219,9 @@ WAYS: dict[str, Way] = {
         for name in (
             *("ingest.py", "distance.py", "compare.py", "epistasis_cpu.py", "minplus.py"),
             *("phenotypes.py", "sets.py", "null_sets.py"),
+            "null_sets.py --scenes 'cases 1:20' --sets 14000 --seed 7",
+            "set_phantoms.py ../shared/data",
+            "set_phantoms.py ../shared/data --replicates 54 --seed 4",
             *("maps.py", "report.py", "scaling.py"),
             *("newcomers.py example", "imputation.py ../shared/data", "kinship_null.py"),
             "imputed_stages.py ../shared/data",

@@ -169,7 +169,11 @@ def tables_of_cases(people, rows, columns):
     Returns int64 (n_tables, 3, 3), float64 (n_tables,), int64 (n_tables,).
     """
     halves = [
-        [(rows[k] - one - two, one, two) for one in range(rows[k] + 1) for two in range(rows[k] + 1)]
+        [
+            (rows[k] - one - two, one, two)
+            for one in range(rows[k] + 1)
+            for two in range(rows[k] + 1)
+        ]
         for k in (1, 2)
     ]
     tables = np.array([[(0, 0, 0), *both] for both in itertools.product(*halves)])

@@ -98,6 +98,11 @@ def test_the_table_equals_the_tests_of_the_api(study):
     assert table.p_adjusted[0] == pytest.approx(4 * table.p[0]) and np.isnan(table.p[3])
     assert table.loc[0, ["chrom", "start", "end"]].tolist() == ["chr1", 1000, 1500]
     assert table.chrom2.isna().all() and (table.n == N).all()
+    assert table.p[0] <= table.p_conditional[0] < 1e-6  # of the leading set alone
+    assert (
+        table[["p_conditional", "given", "p_untyped"]].notna().sum(axis=1).tolist()[1:] == [0] * 4
+    )
+    assert table.given[0] >= 0 and not table.p_untyped[0] > 0.05
 
 
 def scored(folder: Path) -> tuple[dict, dict, NullModel, np.ndarray]:
@@ -142,6 +147,7 @@ def test_the_page_says_what_was_found(study, tmp_path):
     write_report(outcome, distances, figures, config, out)
     said = " ".join(out.read_text("utf-8").split())
     assert "4 of 5 sets were tested in 600 samples. 1 has a significant interaction" in said
+    assert "p_untyped says how often" in said
     assert "Sites of the set first interact (p = " in said and "4 sets of sites tested" in said
     assert "Best sets of the discovery cohorts" in said and 'id="fig-sets_forest"' in said
     assert said.count('id="fig-sets_manhattan"') == said.count('id="fig-sets_qq"') == 1

@@ -25,8 +25,9 @@ from ..io.bed import open_bed, read_fam
 from ..io.genotypes import unpack_bed
 from .null_model import NullModel, fit_null
 from .set_rows import Sets, set_statistics
+from .set_scores import SetStatistics
 from .set_store import store_sets, stored_sets
-from .sets import SetStatistics, SetTests
+from .sets import SetTests
 
 #: Endings of the files of a cohort.
 ENDINGS = (".npz", ".npy")

@@ -13,10 +13,10 @@ Replication: the discovery cohorts give one direction w of the products,
 In another cohort c, b_c = w'U_c / w'V_c w estimates the effect of the score w'z (log-odds, or
 standard deviations of the residuals), with variance 1 / w'V_c w. As w depends on other people, its
 test is valid whatever was selected in the discovery; it is one-sided. Of one product in cases and
-controls, p is the larger one of a normal and of a skewed score (`skewness.skewed_tail`). Cohorts are combined with
-these weights (fixed effect) and by DerSimonian and Laird (1986, Control Clin Trials 7:177; random
-effects), and compared by Cochran's Q and I2. In the discovery cohorts themselves b_c is too large,
-since w was chosen there.
+controls, p is the larger one of a normal and of a skewed score (`skewness.skewed_tail`). Cohorts
+are combined with these weights (fixed effect) and by DerSimonian and Laird (1986, Control Clin
+Trials 7:177; random effects), and compared by Cochran's Q and I2. In the discovery cohorts
+themselves b_c is too large, since w was chosen there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .sets import SetScores, SetStatistics, set_p_values
+from .set_scores import SetScores, SetStatistics
+from .sets import set_p_values
 from .skewness import skewed_tail
 
 

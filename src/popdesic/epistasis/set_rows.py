@@ -10,7 +10,8 @@ import numpy as np
 
 from ..core.errors import UserError
 from ..core.threads import one_blas_thread, run_tasks
-from .sets import MOST_KEPT, SetStatistics, SetTests, set_p_values
+from .set_scores import SetStatistics
+from .sets import MOST_KEPT, SetTests, set_p_values
 
 #: Bytes that matrices of all threads may have together, unless one set needs more.
 MOST_TOGETHER = 2 << 30

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ..core.tables import write_npz
-from .sets import SetStatistics
+from .set_scores import SetStatistics
 
 #: Arrays of a set, each written as one array of all sets.
 PARTS = ("sites", "alt", "spread", "i", "j", "scores", "thirds", "covariance")

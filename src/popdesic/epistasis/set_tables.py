@@ -9,7 +9,7 @@ import pandas as pd
 
 from ..core.threads import one_blas_thread
 from .set_cohorts import CohortEffect, combine_effects, effect_of, join_statistics
-from .sets import SetStatistics
+from .set_scores import SetStatistics
 
 #: Largest `p_all` with which cohorts are left out one by one: of others it says nothing.
 LEFT_OUT = 0.05

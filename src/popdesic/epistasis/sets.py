@@ -30,7 +30,7 @@ time or, where there are more products than people, `PRODUCTS` of its columns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +38,7 @@ import numpy as np
 from ..core.errors import UserError
 from .null_model import NullModel, fit_null
 from .quadratic_forms import weighted_chi_square_tail
+from .set_scores import SetScores, SetStatistics
 from .skewness import leading_products, skewed_tail
 
 #: Rows and columns of the matrix of products that are in memory at a time.
@@ -48,8 +49,8 @@ MOST_ROWS = 8192
 MOST_SITES = 4096
 #: Most products of which a covariance is kept for other cohorts: 17 MB a set.
 MOST_KEPT = 2048
-#: A site is left out if fewer people carry its minor allele, or fewer of the smaller class (cases or
-#: controls) are expected to; so are the minor homozygotes of its main effect, and a product in
+#: A site is left out if fewer people carry its minor allele, or fewer of the smaller class, cases
+#: or controls, are expected to; so are the minor homozygotes of its main effect, and a product in
 #: people with both minor alleles.
 LEAST_CARRIERS = 5
 #: Share of its square at which a column, or a product, is explained by others.
@@ -60,85 +61,6 @@ WELL_APART = 1e-3
 MOST_LEVERAGE = 0.5
 #: Eigenvalues below this share of the largest one say nothing.
 NO_WEIGHT = 1e-12
-
-
-@dataclass(frozen=True)
-class SetScores:
-    """Scores of the products of a set.
-
-    Attributes
-    ----------
-    first, second : int64 array, (n_products,)
-        Sites of each product.
-    scale : float64 array, (n_products,)
-        Diagonal of D.
-    scores : float64 array, (n_products,)
-        U; of numbers in units of the residuals' standard deviation.
-    eigenvalues : float64 array, (n_eigenvalues,)
-        Of D V D.
-    variances : float64 array, (n_products,)
-        Diagonal of V.
-    thirds : float64 array, (n_products,)
-        Third cumulants of U of cases and controls, of the products that `leading_products` names;
-        0 elsewhere.
-    together : float64
-        1'D V D 1.
-    n_sites : int
-        Sites that were tested.
-    freedom : int or None
-        Degrees of freedom of the residuals of a linear model.
-    """
-
-    first: np.ndarray
-    second: np.ndarray
-    scale: np.ndarray
-    scores: np.ndarray
-    eigenvalues: np.ndarray
-    variances: np.ndarray
-    thirds: np.ndarray
-    together: float
-    n_sites: int
-    freedom: int | None
-
-
-@dataclass(frozen=True)
-class SetStatistics:
-    """Scores of a set in one cohort, and their covariance, for ALT counts of its sites.
-
-    With a count, 2 less the count has the same null model, and the score of its product the other
-    sign. So scores of cohorts with different minor alleles add up.
-
-    Attributes
-    ----------
-    sites : int64 array, (n_sites,)
-        That were tested, ascending.
-    alt : int64 array, (n_sites,)
-        ALT alleles in these people.
-    spread : float64 array, (n_sites,)
-        Standard deviations of the counts.
-    i, j : int64 array, (n_products,)
-        Places in `sites` of the sites of each product, i < j.
-    scores : float64 array, (n_products,)
-        U; of numbers in units of the residuals' standard deviation.
-    thirds : float64 array, (n_products,)
-        Third cumulants of U; 0 for numbers.
-    covariance : float64 array, (n_products * (n_products + 1) / 2,)
-        Upper triangle of V, by rows.
-    n_people : int
-    freedom : int or None
-        As of `SetScores`.
-    """
-
-    sites: np.ndarray
-    alt: np.ndarray
-    spread: np.ndarray
-    i: np.ndarray
-    j: np.ndarray
-    scores: np.ndarray
-    thirds: np.ndarray
-    covariance: np.ndarray
-    n_people: int
-    freedom: int | None
 
 
 class _Products(NamedTuple):
@@ -173,11 +95,15 @@ class SetTests:
         self.used, self.kind, self.dominance = null.used, null.kind, dominance
         self.response = null.response[null.used]
         n = int(null.used.sum())
-        self.share = 1.0  # of the people who count: the smaller class
-        if self.kind == "logistic":
-            self.share = min(self.response.mean(), 1 - self.response.mean())
         constant = np.full((n, 1), n**-0.5)  # the first column, as a logistic fit adds its own
         self.design = np.column_stack([constant, _basis(null.design[null.used], constant)])
+
+    @property
+    def share(self) -> float:
+        """Of the people who count for `LEAST_CARRIERS`: the smaller class, or all."""
+        if self.kind == "linear":
+            return 1.0
+        return float(min(self.response.mean(), 1 - self.response.mean()))
 
     def scores(
         self, genotypes: np.ndarray, first: np.ndarray, second: np.ndarray | None = None
@@ -244,6 +170,36 @@ class SetTests:
             found.freedom,
         )
 
+    def with_response(self, response: np.ndarray) -> SetTests:
+        """The tests of another phenotype, float64 (n_used,)."""
+        other = copy(self)
+        other.response = response
+        return other
+
+    def given(self, genotypes: np.ndarray) -> SetTests:
+        """Tests whose null model also has main effects of some sites; `genotypes` as of `scores`.
+
+        Sites that too few people carry are left out.
+        """
+        g, _ = _minor_counts(genotypes[self.used])
+        g = g[:, self._carried((g > 0).sum(axis=0)) & self._seen(g > 0)]
+        other = copy(self)
+        other.design = np.column_stack([self.design, _basis(self._main(g), self.design)])
+        return other
+
+    def single_sites(self, genotypes: np.ndarray) -> np.ndarray:
+        """Score test (1 degree of freedom) of the count of each site: float64 (n_sites,).
+
+        `genotypes` as of `scores`; 0 where the null model leaves nothing of a site.
+        """
+        g = _minor_counts(genotypes[self.used])[0].astype(np.float64)
+        basis, residuals, root, *_ = self._fit(g[:, :0])
+        weighted = g if root is None else g * root[:, None]
+        rest = weighted - basis @ (basis.T @ weighted)
+        left, scores = (rest**2).sum(axis=0), residuals @ g
+        known = left > EXPLAINED * (weighted**2).sum(axis=0)
+        return np.where(known, scores**2 / np.where(known, left, 1.0), 0.0)
+
     def _products(
         self, genotypes: np.ndarray, first: np.ndarray, second: np.ndarray | None
     ) -> _Products:
@@ -257,12 +213,7 @@ class SetTests:
                 f"a set has {len(sites)} sites; at most {MOST_SITES} are tested together: divide "
                 "the set."
             )
-        main = g.astype(np.float64)
-        if self.dominance:
-            twice = g == 2
-            twice = twice[:, self._carried(twice.sum(axis=0)) & self._seen(twice)]
-            main = np.column_stack([main, twice])
-        *model, freedom, third = self._fit(main)
+        *model, freedom, third = self._fit(self._main(g))
         i, j = _pairs(sites, first, second)
         if min(len(i), len(g)) > MOST_ROWS:
             raise UserError(
@@ -274,8 +225,16 @@ class SetTests:
         carriers = (g > 0).astype(np.float32)  # people with both minor alleles: exact up to 2^24
         varied = spread[i] * spread[j] > 0  # not where all are heterozygous
         kept = self._carried((carriers @ carriers.T)[i, j]) & varied
-        return _Products(
-            sites, flipped, g, spread, i[kept], j[kept], tuple(model), freedom, third
+        return _Products(sites, flipped, g, spread, i[kept], j[kept], tuple(model), freedom, third)
+
+    def _main(self, g: np.ndarray) -> np.ndarray:
+        """Columns of main effects of minor-allele counts (n_people, n_sites)."""
+        main = g.astype(np.float64)
+        if not self.dominance:
+            return main
+        twice = g == 2
+        return np.column_stack(
+            [main, twice[:, self._carried(twice.sum(axis=0)) & self._seen(twice)]]
         )
 
     def _carried(self, carriers: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -13,20 +14,26 @@ import pandas as pd
 
 from ..core.errors import UserError
 from ..core.tables import write_table
+from ..core.threads import one_blas_thread, run_tasks
 from ..io.bed import read_bim
 from .kept_sets import ScoredCohort, cohorts_of, renew_scores
 from .null_model import NullModel, read_null_model
 from .relatedness import Relatives
 from .reorder import genotypes_of_planes, read_reordered, read_restriction
 from .set_list import KEY, Range, SiteSet, read_sets, sites_of_ranges
-from .set_rows import Sets, for_each_set, set_rows
+from .set_phantoms import LEVEL, explain_set, region_of
+from .set_rows import MATRICES, MOST_TOGETHER, Sets, for_each_set, set_rows
+from .set_scores import SetStatistics
 from .set_tables import replicate_set, tables_of_rows
-from .sets import SetStatistics, SetTests
+from .sets import SetTests
 
 logger = logging.getLogger("popdesic")
 
 #: Most names of a list in the log.
 MOST_NAMED = 5
+#: Leading sets that are tested for untyped sites; sites of a region, at most and at least, and
+#: genotypes of a region, at most.
+MOST_LEADS, MOST_REGION, LEAST_REGION, CHUNK = 20, 500, 20, 1 << 24
 P_VALUES = ["p_quadratic", "p_pair", "p_burden"]
 #: Fewest people of a cohort for each site of a set whose tests add up scores of cohorts: two main
 #: effects of a site then take a tenth of them at most.
@@ -93,7 +100,8 @@ def scan_study_sets(
         and the last base of its ranges; NA if they are on several contigs), those of the second set
         of a pair; `n` people; `listed` sites; `sites` and `products` that were tested; `p`,
         `p_adjusted` (times the sets that were tested, at most 1), `p_quadratic`, `p_pair`,
-        `p_burden` as of `sets.set_p_values`; `site1`, `site2` of the best product, in panel order.
+        `p_burden` as of `sets.set_p_values`; `site1`, `site2` of the best product, in panel order;
+        of leading sets `p_conditional`, `given`, `p_untyped` as of `_explain`.
     relatives : Relatives
         Among the people of `folder`.
     threads : int
@@ -138,6 +146,7 @@ def scan_study_sets(
         found[row["set"]] = row | {end: int(rank[row[end]]) for end in ("site1", "site2")}
     rows = [found[name] for name in chosen]
     table = _table(listed, chosen, rows, sites, int(model.used.sum()))
+    table = _explain(table, chosen, sites, SetTests(model), read, threads)
     write_table(out, table)
     _log_untested(rows)
     counts = {
@@ -147,6 +156,7 @@ def scan_study_sets(
         "tested": int(table["p"].notna().sum()),
         "products": int(table["products"].sum()),
         "smallest_p": float(table["p"].min()),
+        "leading": int(table["given"].notna().sum()),
     }
     return counts if between is None else counts | {"sets_of_all_people": len(rest)} | kept
 
@@ -293,6 +303,48 @@ def _table(
     pairs = np.array([(row["site1"], row["site2"]) for row in rows])
     tested["site1"], tested["site2"] = _names_of_pairs(pairs, sites)
     return pd.concat([table, tested], axis=1)
+
+
+@one_blas_thread
+def _explain(
+    table: pd.DataFrame,
+    chosen: Sets,
+    sites: pd.DataFrame,
+    tests: SetTests,
+    read: Callable[[np.ndarray], np.ndarray],
+    threads: int,
+) -> pd.DataFrame:
+    """What an untyped site may have made of the leading sets (`set_phantoms.py`).
+
+    They are those whose `p_adjusted` is at most LEVEL, and the best MOST_LEADS of them. All people
+    are tested together. `p_conditional` is at least `p`; `given`: so many sites of the region;
+    `p_untyped`. NA for other sets.
+    """
+    leads = table["p"][table["p_adjusted"] <= LEVEL].sort_values(kind="stable")
+    names = table["set"][leads.index[:MOST_LEADS]].tolist()
+    chrom, pos, n = sites["chrom"].to_numpy(), sites["pos"].to_numpy(np.int64), len(tests.used)
+
+    def explain(name: str) -> tuple[float, float, float]:
+        first, second = chosen[name]
+        own = np.unique(first if second is None else np.concatenate([first, second]))
+        places = [None if part is None else np.searchsorted(own, part) for part in chosen[name]]
+        region = region_of(chrom, pos, own, max(LEAST_REGION, min(MOST_REGION, CHUNK // n)))
+        try:
+            found = explain_set(tests, read(own), tuple(places), read(region))
+        except UserError:
+            return (float("nan"),) * 3
+        return found.conditional, len(found.given), found.untyped
+
+    together = int(
+        np.clip(MOST_TOGETHER // (8 * MATRICES * min(CHUNK, n * MOST_REGION)), 1, threads)
+    )
+    found = dict(zip(names, run_tasks(explain, [(name,) for name in names], together), strict=True))
+    values = np.array([found.get(name, (np.nan,) * 3) for name in table["set"]]).reshape(-1, 3)
+    return table.assign(
+        p_conditional=np.fmax(values[:, 0], np.where(np.isnan(values[:, 0]), np.nan, table["p"])),
+        given=pd.array(values[:, 1], "Int64"),
+        p_untyped=values[:, 2],
+    )
 
 
 def _places(sides: list[list[Range]], suffix: str) -> dict[str, list]:

@@ -18,7 +18,10 @@ from ..words import number
 MOST_ROWS = 15
 #: Rows of the table of replication, as many sets as in the forest plot.
 BEST = 10
-P_VALUES = ("p", "p_adjusted", "p_quadratic", "p_pair", "p_burden")
+P_VALUES = (
+    *("p", "p_adjusted", "p_quadratic", "p_pair", "p_burden"),
+    *("p_conditional", "p_untyped"),
+)
 
 
 def set_section(path: Path, figures: Path, sets: str, phenotype: str = "") -> dict[str, Any] | None:
