@@ -62,7 +62,8 @@ def scan_sets(
     -------
     DataFrame
         A row per set, in the order given: `set`; `sites` and `products` that are tested (those in
-        fewer than five samples, or five cases or five controls, are left out); `p`, twice the
+        fewer than five samples are left out, and those in which fewer than five of the smaller
+        class, cases or controls, are expected among the carriers); `p`, twice the
         smaller of `p_quadratic` (sum of squares of all scores) and `p_pair` (best product, times
         their number); `p_burden` (sum of all scores); `site1`, `site2` of the best product. P is
         for one set, and NaN where nothing can be tested.
