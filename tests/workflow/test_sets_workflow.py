@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -136,7 +137,8 @@ def test_cohorts_replicate_as_by_the_api(study):
 
 def test_the_page_says_what_was_found(study, tmp_path):
     folder = study[0]
-    outcome, distances = make_results(tmp_path, {"one": [f"s{k}" for k in range(5)]}, ["one"])
+    groups = {name: [f"{name}{k}" for k in range(3)] for name in ("one", "two")}
+    outcome, distances = make_results(tmp_path, groups, ["one"])
     figures = outcome.folder / "figures"
     for name in ("reorder", "epistasis", "figures"):
         shutil.copytree(folder / "results" / name, outcome.folder / name)
@@ -153,6 +155,13 @@ def test_the_page_says_what_was_found(study, tmp_path):
     assert said.count('id="fig-sets_manhattan"') == said.count('id="fig-sets_qq"') == 1
     assert "All products of two sites of a set" in (tmp_path / "methods.md").read_text("utf-8")
     assert "scanned for" not in (tmp_path / "methods.md").read_text("utf-8")
+    assert "Sets: effects by cohort" in said
+    alone = replace(outcome, cohorts=["one"])  # what follows from several is of a former run
+    write_report(alone, distances, figures, config, out)
+    said = " ".join(out.read_text("utf-8").split())
+    assert "4 of 5 sets were tested" in said and 'id="fig-sets_qq"' in said
+    for stale in ("Best sets of the discovery cohorts", "fig-sets_forest", "effects by cohort"):
+        assert stale not in said
 
 
 def test_a_cohort_that_arrives_is_the_only_one_scored(study, tmp_path):

@@ -315,6 +315,7 @@ def further_sections(
     phenotypes = configuration["epistasis"].get("phenotypes") or [""]
     asked = {
         "sets": configuration["epistasis"].get("sets", ""),
+        "several": len(outcome.cohorts) > 1,
         "replicated": configuration["epistasis"].get("replication") == "half",
     }
     scans = [

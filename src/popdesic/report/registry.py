@@ -216,13 +216,15 @@ def site_scan_figures(orders: Sequence[int], phenotype: str = "") -> list[Figure
     ]
 
 
-def set_figures(sets: str, phenotype: str = "") -> list[Figure]:
-    """Figures of `epistasis.sets`, if it names a file; `phenotype` as in `epistasis_figures`."""
+def set_figures(sets: str, phenotype: str = "", several: bool = True) -> list[Figure]:
+    """Figures of `epistasis.sets`, if it names a file; that of cohorts if there are `several`.
+
+    `phenotype` as in `epistasis_figures`.
+    """
     titles = {
         "sets_manhattan": "Interactions of sets along the genome",
         "sets_qq": "Quantiles of the tests of sets",
-        "sets_forest": "Best sets by cohort",
-    }
+    } | ({"sets_forest": "Best sets by cohort"} if several else {})
     sizes = "{n_tested_sets} sets, {n_set_people} samples, λ = {lambda_sets}."
     return [
         Figure(

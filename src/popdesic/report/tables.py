@@ -30,6 +30,11 @@ from .words import (
 
 #: Packages whose versions the page lists.
 PACKAGES = ("snakemake", "numpy", "scipy", "pandas", "numba", "scikit-learn", "matplotlib")
+#: Results of sets of sites in several cohorts.
+SETS_BY_COHORT = (
+    ("epistasis/sets_replication.tsv", "Sets: discovery and replication between cohorts"),
+    ("epistasis/sets_by_cohort.tsv", "Sets: effects by cohort"),
+)
 
 
 def software_versions() -> list[tuple[str, str]]:
@@ -291,8 +296,7 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("compare/prune.in", "Sites kept by LD pruning"),
         ("epistasis/sites.tsv", "Main effects of the scanned sites"),
         ("epistasis/sets.tsv", "Interactions of sets of sites, such as genes"),
-        ("epistasis/sets_replication.tsv", "Sets: discovery and replication between cohorts"),
-        ("epistasis/sets_by_cohort.tsv", "Sets: effects by cohort"),
+        *(SETS_BY_COHORT if len(outcome.cohorts) > 1 else ()),  # not of a former run
         ("epistasis/structure.tsv", "Phenotype and population structure, given the null model"),
         ("epistasis/loci.tsv", "Loci of the best pairs"),
         ("epistasis/loci_triples.tsv", "Loci of the best triples"),

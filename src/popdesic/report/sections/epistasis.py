@@ -41,6 +41,7 @@ def epistasis_section(
     phenotype: str = "",
     *,
     sets: str = "",
+    several: bool = True,
     replicated: bool = False,
 ) -> dict[str, Any] | None:
     """Tables and figures of the scans by `score`; None if there was none.
@@ -49,6 +50,8 @@ def epistasis_section(
     ----------
     sets : str
         `epistasis.sets`.
+    several : bool
+        Whether there are several cohorts, as of `set_section`.
     replicated : bool
         Whether half of the samples confirm; without it a table of a former run may be there.
     phenotype : str
@@ -88,7 +91,7 @@ def epistasis_section(
         "most": MOST_ROWS,
         "scans": [],
         "screen": None,
-        "sets": set_section(folder / "sets.tsv", figures, sets, phenotype),
+        "sets": set_section(folder / "sets.tsv", figures, sets, phenotype, several),
     }
     section["quantitative"] = bool((samples["class"] == "quantitative").all())
     section["main"] = _main_effects(folder / "sites.tsv", figures, orders, phenotype)

@@ -24,7 +24,9 @@ P_VALUES = (
 )
 
 
-def set_section(path: Path, figures: Path, sets: str, phenotype: str = "") -> dict[str, Any] | None:
+def set_section(
+    path: Path, figures: Path, sets: str, phenotype: str = "", several: bool = True
+) -> dict[str, Any] | None:
     """What epistasis/sets.tsv says; None without the file.
 
     Parameters
@@ -33,6 +35,8 @@ def set_section(path: Path, figures: Path, sets: str, phenotype: str = "") -> di
         Of the table.
     sets, phenotype : str
         As in `registry.set_figures`.
+    several : bool
+        Whether there are several cohorts; without them a table of a former run may be there.
 
     Returns
     -------
@@ -65,15 +69,13 @@ def set_section(path: Path, figures: Path, sets: str, phenotype: str = "") -> di
         "lambda": factor,
         "rows": rows,
         "lead": rows[0] if significant else None,
-        "replication": _replication(path.with_name("sets_replication.tsv")),
-        "figures": describe_drawn(set_figures(sets, phenotype), figures, sizes),
+        "replication": _replication(path.with_name("sets_replication.tsv")) if several else [],
+        "figures": describe_drawn(set_figures(sets, phenotype, several), figures, sizes),
     }
 
 
 def _replication(path: Path) -> list[dict[str, Any]]:
-    """The best sets of the discovery cohorts in the others; none of a single cohort."""
-    if not path.exists():
-        return []
+    """The best sets of the discovery cohorts in the others."""
     table = read_set_table(path)
     best = table[table.p_discovery.notna()].sort_values("p_discovery", kind="stable").head(BEST)
     shown = ("p_discovery", "p_replication", "p_random", "p_q", "p_all", "p_without")
