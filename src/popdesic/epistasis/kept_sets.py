@@ -132,7 +132,7 @@ class KeptScores(Mapping):
         one, end = self._sets[name], self._ends[name]
         if one is None:
             return None
-        return replace(one, covariance=np.array(self._covariances[end - _triangle(one) : end]))
+        return replace(one, covariance=self._covariances[end - _triangle(one) : end])
 
     def __iter__(self):
         return iter(self._sets)

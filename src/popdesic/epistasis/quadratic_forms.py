@@ -100,5 +100,7 @@ def _tail(weights: np.ndarray, degrees: np.ndarray, x: float) -> float:
 
 def _exponent(s: np.ndarray, weights: np.ndarray, degrees: np.ndarray, x: float) -> np.ndarray:
     """phi at some points: complex128 (n_points,)."""
-    logs = np.log(1 - 2 * weights[:, None] * s)
-    return -0.5 * (degrees @ logs) - s * x - np.log(s)
+    real, imaginary = 1 - 2 * np.outer(weights, s.real), -2 * np.outer(weights, s.imag)
+    sizes = 0.5 * np.log(real**2 + imaginary**2)  # a quarter of the time of complex logarithms
+    logs = degrees @ sizes + 1j * (degrees @ np.arctan2(imaginary, real))
+    return -0.5 * logs - s * x - np.log(s)

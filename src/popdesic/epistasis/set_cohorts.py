@@ -44,7 +44,8 @@ class JoinedScores:
     scale : float64 array, (n_products,)
         Diagonal of D, of the mean spread of the counts.
     scores, thirds : float64 array, (n_products,)
-    covariance : float64 array, (n_products, n_products)
+    parts : list
+        SetStatistics of each cohort, and places of its products.
     n_sites : int
     freedom : int or None
         Sum of the degrees of freedom of linear models.
@@ -56,9 +57,20 @@ class JoinedScores:
     scale: np.ndarray
     scores: np.ndarray
     thirds: np.ndarray
-    covariance: np.ndarray
+    parts: list[tuple[SetStatistics, np.ndarray]]
     n_sites: int
     freedom: int | None
+
+    @functools.cached_property
+    def covariance(self) -> np.ndarray:
+        """V, float64 (n_products, n_products): parts are added up in their order."""
+        size = len(self.scores)
+        if all(len(place) == size for _, place in self.parts):  # ascending, so all of them
+            return _whole(sum(part.covariance for part, _ in self.parts), size)
+        total = np.zeros((size, size))
+        for part, place in self.parts:
+            total[np.ix_(place, place)] += _whole(part.covariance, len(place))
+        return total
 
     def tests(self) -> dict[str, float | int]:
         """P-values as of `sets.set_p_values`, of minor-allele counts."""
@@ -89,7 +101,7 @@ class JoinedScores:
 
 def join_statistics(parts: list[SetStatistics]) -> JoinedScores:
     """Add up the scores of a set; `parts` of cohorts in an order that does not depend on a run."""
-    names = np.unique(np.concatenate([part.sites for part in parts]))
+    names = _union([part.sites for part in parts])
     people, alt, squares = (np.zeros(len(names)) for _ in range(3))
     for part in parts:
         place = np.searchsorted(names, part.sites)
@@ -98,18 +110,14 @@ def join_statistics(parts: list[SetStatistics]) -> JoinedScores:
         squares[place] += part.n_people * part.spread**2
     spread = np.sqrt(squares / np.maximum(people, 1))
     flipped = alt > people
-    pairs = np.unique(np.concatenate([_keys(part, names) for part in parts]))
+    keys = [_keys(part, names) for part in parts]
+    pairs = _union(keys)
     i, j = np.divmod(pairs, max(len(names), 1))
     scores, thirds = np.zeros(len(pairs)), np.zeros(len(pairs))
-    covariance = np.zeros((len(pairs),) * 2)
-    for part in parts:
-        place = np.searchsorted(pairs, _keys(part, names))
+    places = [np.searchsorted(pairs, own) for own in keys]
+    for part, place in zip(parts, places, strict=True):
         scores[place] += part.scores
         thirds[place] += part.thirds
-        if len(place) == len(pairs):  # ascending, so all of them
-            covariance += whole_covariance(part)
-        else:
-            covariance[np.ix_(place, place)] += whole_covariance(part)
     freedoms = [part.freedom for part in parts]
     return JoinedScores(
         names[i],
@@ -118,10 +126,17 @@ def join_statistics(parts: list[SetStatistics]) -> JoinedScores:
         1 / (spread[i] * spread[j]),
         scores,
         thirds,
-        covariance,
+        list(zip(parts, places, strict=True)),
         len(names),
         None if None in freedoms else sum(freedoms),
     )
+
+
+def _union(arrays: list[np.ndarray]) -> np.ndarray:
+    """All numbers of some arrays of ascending ones, ascending."""
+    if all(np.array_equal(one, arrays[0]) for one in arrays[1:]):
+        return arrays[0]
+    return np.unique(np.concatenate(arrays))
 
 
 def _keys(part: SetStatistics, names: np.ndarray) -> np.ndarray:
@@ -130,13 +145,12 @@ def _keys(part: SetStatistics, names: np.ndarray) -> np.ndarray:
     return place[part.i] * len(names) + place[part.j]
 
 
-def whole_covariance(part: SetStatistics) -> np.ndarray:
-    """V, float64 (n_products, n_products)."""
-    size = len(part.scores)
+def _whole(triangle: np.ndarray, size: int) -> np.ndarray:
+    """The symmetric matrix, float64 (size, size), of its upper triangle by rows."""
     whole = np.zeros((size, size))
     above, below = _triangles(size)
-    whole.reshape(-1)[above] = part.covariance
-    whole.reshape(-1)[below] = part.covariance
+    whole.reshape(-1)[above] = triangle
+    whole.reshape(-1)[below] = triangle
     return whole
 
 
@@ -158,13 +172,16 @@ class CohortEffect:
 
 def effect_of(part: SetStatistics, joined: JoinedScores, direction: np.ndarray) -> CohortEffect:
     """The effect in a cohort of a direction of the products of `joined`."""
+    from scipy.linalg.blas import dspmv
     from scipy.special import ndtr, stdtr
 
     most = int(max(joined.second.max(initial=0), part.sites.max(initial=0))) + 1
     keys = joined.first * most + joined.second  # ascending
     own = part.sites[part.i] * most + part.sites[part.j]
-    known, w = np.isin(own, keys), np.zeros(len(own))
-    w[known] = direction[np.searchsorted(keys, own[known])]
+    w = direction
+    if not np.array_equal(own, keys):
+        known, w = np.isin(own, keys), np.zeros(len(own))
+        w[known] = direction[np.searchsorted(keys, own[known])]
     if not w.any():
         return CohortEffect(*(float("nan"),) * 3)
     third = 0.0
@@ -174,7 +191,7 @@ def effect_of(part: SetStatistics, joined: JoinedScores, direction: np.ndarray) 
         variance = float(w[k] * part.covariance[place] * w[k])
         third = float(w[k] ** 3 * part.thirds[k])
     else:
-        variance = float(w @ whole_covariance(part) @ w)
+        variance = float(w @ dspmv(len(w), 1.0, part.covariance, w, lower=1))
     if not variance > 0:
         return CohortEffect(*(float("nan"),) * 3)
     z = float(w @ part.scores) / variance**0.5
