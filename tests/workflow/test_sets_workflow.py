@@ -189,13 +189,19 @@ def test_a_cohort_that_arrives_is_the_only_one_scored(study, tmp_path):
     table = table_of(folder / "results/epistasis/sets_replication.tsv")
     assert table.p_replication[0] < 1e-6 and table.cohorts.tolist() == [1, 1, 1, 0, 1]
     assert table_of(folder / "results/epistasis/sets.tsv").n[0] == N + 200
-    shutil.rmtree(kept)
+    # All scores from scratch, but the tests of the discovery as they were made above.
+    assert "tests_of_the_discovery_kept: 0" in log
+    for path in kept.iterdir():
+        if "discovery.json" not in path.name:
+            path.unlink()
     made = {path.name: path.read_bytes() for path in (folder / "results/epistasis").glob("sets*")}
     snakemake(folder, "epistasis")
     for path, (_, content) in before.items():
         assert path.read_bytes() == content
     for name, content in made.items():
         assert (folder / "results/epistasis" / name).read_bytes() == content
+    log = (folder / "logs/scan_sets.log").read_text()
+    assert "cohorts_kept: 0" in log and "tests_of_the_discovery_kept: 5" in log
 
 
 def test_relatives_are_left_out_of_the_tests(study, tmp_path):

@@ -5,7 +5,8 @@ of the panel that are in sets. Normal scores of a number are of ranks within the
 are centred and scaled within the cohort and rounded to
 2^-32, so that no other cohort decides their bytes. Of each cohort there are two files: `.npz` as of
 `set_store.store_sets` without covariances, and `.npy` with the covariances of all sets, one after
-the other, 8 bytes for each two products.
+the other, 8 bytes for each two products. Beside them lie the tests of the discovery cohorts, which
+a cohort that arrives does not change.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import pandas as pd
 
 from ..cohort.phenotype import known_numbers
 from ..core.errors import UserError
-from ..core.files import atomic_path, content_key, digest
-from ..core.row import renew_cohorts
+from ..core.files import atomic_path, content_key, digest, read_json
+from ..core.row import is_intact, renew_cohorts
 from ..io.bed import open_bed, read_fam
 from ..io.genotypes import unpack_bed
 from .null_model import NullModel, fit_null
@@ -177,6 +178,20 @@ def renew_scores(
         name: KeptScores([out.parent / f"{name}{ending}" for ending in ENDINGS]) for name in keys
     }
     return opened, sorted(made)
+
+
+def discovery_key(scores: Path, discovery: list[str], code: str) -> str:
+    """Digest of all that decides tests of the discovery cohorts; `code`: of the tests."""
+    tiles = read_json(scores)["tiles"]
+    return digest(repr([code, [tile for tile in tiles if tile[0] in discovery]]))
+
+
+def kept_tests(path: Path, key: str) -> dict[str, dict[str, float | int]]:
+    """Tests by set that were written with this key; none if they were not, or were changed."""
+    if not is_intact(path):
+        return {}
+    kept = read_json(path)
+    return kept["tests"] if kept["key"] == key else {}
 
 
 def _text(sites: np.ndarray | None) -> str:

@@ -47,14 +47,18 @@ def tables_of_rows(found: list[tuple[dict, list[dict]]]) -> tuple[pd.DataFrame, 
 
 
 def replicate_set(
-    name: str, parts: dict[str, SetStatistics | None], discovery: list[str]
+    name: str,
+    parts: dict[str, SetStatistics | None],
+    discovery: list[str],
+    known: dict[str, float | int] | None = None,
 ) -> tuple[dict, list[dict]]:
     """The row of a set, and its rows by cohort; `parts`: statistics by cohort, in a fixed order.
 
     The row also has `all`: of all cohorts together `sites`, `products`, and the results of
-    `sets.set_p_values`; empty if none was tested.
+    `sets.set_p_values`, empty if none was tested; and `discovered`: these results of the discovery
+    cohorts, which `known` may have from a former run.
     """
-    row, effects = _replicate({c: part for c, part in parts.items() if part}, discovery)
+    row, effects = _replicate({c: part for c, part in parts.items() if part}, discovery, known)
     by_cohort = [
         {
             "set": name,
@@ -69,18 +73,22 @@ def replicate_set(
 
 
 def _replicate(
-    parts: dict[str, SetStatistics], discovery: list[str]
+    parts: dict[str, SetStatistics],
+    discovery: list[str],
+    known: dict[str, float | int] | None,
 ) -> tuple[dict[str, object], dict[str, CohortEffect]]:
     """The row of a set, and the effects of its direction by cohort; `parts` of tested cohorts."""
     nothing = dict.fromkeys(COLUMNS[1:], np.nan)
     row = nothing | {"tested": "NA", "without": "NA", "site1": -1, "site2": -1, "cohorts": 0}
+    row["discovered"] = {}
     row |= _all(parts)
     found = [parts[cohort] for cohort in discovery if cohort in parts]
     if not found:
         return row, {}
     joined = join_statistics(found)
-    tests = joined.tests()
+    tests = known or joined.tests()
     row |= {name: tests[name] for name in ("p_quadratic", "p_pair", "site1", "site2")}
+    row["discovered"] = tests
     row["p_discovery"] = tests["p"]
     if np.isnan(tests["p"]):
         return row, {}

@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 
 from ..core.errors import UserError
+from ..core.files import write_json
 from ..core.tables import write_table
 from ..core.threads import one_blas_thread, run_tasks
 from ..io.bed import read_bim
-from .kept_sets import ScoredCohort, cohorts_of, renew_scores
+from .kept_sets import ScoredCohort, cohorts_of, discovery_key, kept_tests, renew_scores
 from .null_model import NullModel, read_null_model
 from .relatedness import Relatives
 from .reorder import genotypes_of_planes, read_reordered, read_restriction
@@ -57,8 +58,8 @@ class BetweenCohorts(NamedTuple):
         ``row.json`` in the folder of the scores that are kept (`kept_sets`).
     replication, by_cohort : Path
         Tables of `set_tables.replication_tables`, with names of sites.
-    code : str
-        Digest of the code that scores.
+    code, code_of_tests : str
+        Digests of the code that scores, and of all code of the job.
     """
 
     prefixes: list[Path]
@@ -69,6 +70,7 @@ class BetweenCohorts(NamedTuple):
     replication: Path
     by_cohort: Path
     code: str
+    code_of_tests: str
 
 
 def scan_study_sets(
@@ -184,11 +186,14 @@ def _test_cohorts(
     scored = {name: one for name, one in cohorts.items() if one.size}
     chosen = _panel_sets(listed, between)
     scores, made = renew_scores(between.scores, scored, chosen, between.code, threads)
+    path = between.scores.with_name("discovery.json")
+    key = discovery_key(between.scores, discovery, between.code_of_tests)
+    known = kept_tests(path, key)
 
     def replicate(name: str, *_) -> tuple[dict, list[dict]]:
         parts: dict[str, SetStatistics | None] = dict.fromkeys(cohorts)
         parts |= {cohort: one[name] for cohort, one in scores.items()}
-        row, by_cohort = replicate_set(name, parts, discovery)
+        row, by_cohort = replicate_set(name, parts, discovery, known.get(name))
         if None in parts.values() or not _suffice(cohorts, *chosen[name]):
             row["all"] = {}
         return row, by_cohort
@@ -197,10 +202,15 @@ def _test_cohorts(
     found = for_each_set(replicate, tests, lambda rows: rows, chosen, threads, kept)
     rows, by_cohort = tables_of_rows(found)
     rows["site1"], rows["site2"] = _names_of_pairs(rows[["site1", "site2"]].to_numpy(), sites)
+    write_json(path, {"key": key, "tests": {row["set"]: row["discovered"] for row, _ in found}})
     write_table(between.replication, rows)
     write_table(between.by_cohort, by_cohort)
     together = {row["set"]: {"set": row["set"]} | row["all"] for row, _ in found if row["all"]}
-    return together, {"cohorts_kept": len(scored) - len(made), "scored": ", ".join(made) or "none"}
+    return together, {
+        "cohorts_kept": len(scored) - len(made),
+        "scored": ", ".join(made) or "none",
+        "tests_of_the_discovery_kept": len(known),
+    }
 
 
 def _panel_sets(listed: list[SiteSet], between: BetweenCohorts) -> Sets:

@@ -11,7 +11,10 @@ from scipy import stats
 from statsmodels.stats.meta_analysis import combine_effects as expected_combination
 
 import popdesic
+from popdesic.core.files import write_json
+from popdesic.epistasis.kept_sets import kept_tests
 from popdesic.epistasis.set_cohorts import CohortEffect, combine_effects, join_statistics
+from popdesic.epistasis.set_tables import replicate_set
 
 PAIRS = oracle.all_pairs(5)
 
@@ -173,3 +176,22 @@ def test_replication_of_null_sets_is_uniform_also_after_selection(name):
     # in the discovery cohort itself the effect is chosen: p there is far too small
     own = by_cohort[by_cohort.role == "discovery"].p
     assert (own < 0.05).mean() > 0.3
+
+
+def test_kept_tests_of_the_discovery_are_of_their_key_and_file(tmp_path):
+    path, tests = (
+        tmp_path / "results/discovery.json",
+        {"all": {"p": 0.1 + 0.2, "site1": 3}, "none": {}},
+    )
+    assert kept_tests(path, "k") == {}
+    write_json(path, {"key": "k", "tests": tests})
+    assert kept_tests(path, "k") == tests and kept_tests(path, "other") == {}
+    path.write_text(path.read_text().replace("0.3", "0.2"))
+    assert kept_tests(path, "k") == {}
+    one, other = (scored(*cohort(seed)).sets["all"] for seed in (1, 2))
+    parts = {"a": one, "b": other}
+    row, effects = replicate_set("all", parts, ["a"])
+    assert str(replicate_set("all", parts, ["a"], row["discovered"])) == str((row, effects))
+    for wrong in ("p_quadratic", "p_pair"):  # they are taken as they are
+        known = row["discovered"] | {wrong: 0.5}
+        assert replicate_set("all", parts, ["a"], known)[0][wrong] == 0.5

@@ -24,6 +24,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
             snakemake.params.transform,
             *(Path(outputs[name]) for name in ("scores", "replication", "by_cohort")),
             snakemake.params.tile_code,
+            snakemake.params.code,
         )
     log_counts(log, scan_study_sets(folder, Path(files.model), *given, between))
     phenotype, figures = snakemake.wildcards.get("phenotype", ""), Path(outputs.png[0]).parent
