@@ -2,7 +2,7 @@
 
     python tests/bench/bench_sets.py [--studies 100] [--sets 50] [--sites 8] [--people 2000]
         [--scenes NAME ...] [--first-seed 0] [--planted 50] [--timed 20] [--joined 20]
-        [--jobs 2] [--quick]
+        [--joining 1000] [--jobs 2] [--quick]
 
 The first table has shares of null sets (tests/scenes/interactions/sets.py: LD, main effects,
 covariates) with p at most 0.05, 0.01 and 0.001 by `popdesic.scan_sets`: its `p` (twice the smaller
