@@ -55,7 +55,7 @@ GENES, MINUTES = 9_515, 10
 PLANTED_PEOPLE, PLANTED_SITES = 10_000, 46
 #: Products and their share of the variance; phenotypes of a cell that share genotypes.
 CELLS = [(products, share) for products in (1, 5, 20) for share in (0.001, 0.002, 0.005, 0.01)]
-PHENOTYPES = 20
+PHENOTYPES = 10
 TIMED_PEOPLE, TIMED_SITES = 10_000, 25
 COHORTS, SHARE = 10, 1.1
 
@@ -102,10 +102,8 @@ def power(options, pool) -> None:
     people, sites = (500, 8) if options.quick else (PLANTED_PEOPLE, PLANTED_SITES)
     many = min(options.planted, PHENOTYPES)
     work = partial(of_planted, people, sites, many)
-    drawn = list(
-        pool.map(work, range(options.first_seed, options.first_seed + options.planted // many))
-    )
-    found = np.concatenate(drawn, axis=1) <= level
+    seeds = range(options.first_seed, options.first_seed + options.planted // many)
+    found = np.concatenate(list(pool.map(work, seeds)), axis=1) <= level
     for (products, share), one in zip(CELLS, found, strict=True):
         missed = [
             PLANTED_TESTS[k]

@@ -2,8 +2,8 @@
 
 Some products of two sites have effects of equal size and random sign on a number. Together they
 explain a share of its variance, beside what main effects and minor homozygotes explain. Genotypes
-are those of `sets.genotypes_in_ld`. Each phenotype has the p-values of `set_p_values`; scores of the
-first one are compared with `SetTests`.
+are those of `sets.genotypes_in_ld`. Each phenotype has the p-values of `set_p_values`; scores of
+the first one are compared with `SetTests`.
 
 `quadkast` is QuadKAST's test (Fu et al. 2024, Genome Res 34:1294) from its definition: products of
 standardised counts, standardised, given the counts alone, without minor homozygotes; the sum of
@@ -28,7 +28,7 @@ TESTS = ("p", "p_quadratic", "p_pair", "quadkast")
 def planted_p_values(
     rng, n: int, sites: int, cells: list[tuple[int, float]], many: int
 ) -> np.ndarray:
-    """P-values of `TESTS`: float64 (n_cells, many, 4); a cell: so many products, and their share."""
+    """P-values of `TESTS`, float64 (n_cells, many, 4); cells: numbers of products, shares."""
     genotypes = genotypes_in_ld(rng, n, sites, rng.uniform(0.05, 0.5, sites))
     g = np.where(genotypes.mean(axis=0) > 1, 2 - genotypes, genotypes).astype(float)
     homozygous = (g == 2)[:, (g == 2).sum(axis=0) >= LEAST_CARRIERS]
