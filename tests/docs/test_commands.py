@@ -219,7 +219,7 @@ WAYS: dict[str, Way] = {
         for name in (
             *("ingest.py", "distance.py", "compare.py", "epistasis_cpu.py", "minplus.py"),
             *("phenotypes.py", "sets.py", "null_sets.py"),
-            "null_sets.py --scenes 'cases 1:20' --sets 14000 --seed 7",
+            "null_sets.py --scenes 'cases 1:1' 'cases 1:20' --sets 100000 --phenotypes 500 --seed 8",
             "set_phantoms.py ../shared/data",
             "set_phantoms.py ../shared/data --replicates 54 --seed 4",
             *("maps.py", "report.py", "scaling.py"),
