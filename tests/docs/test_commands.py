@@ -219,7 +219,8 @@ WAYS: dict[str, Way] = {
         for name in (
             *("ingest.py", "distance.py", "compare.py", "epistasis_cpu.py", "minplus.py"),
             *("phenotypes.py", "sets.py", "null_sets.py"),
-            "null_sets.py --scenes 'cases 1:1' 'cases 1:20' --sets 100000 --phenotypes 500 --seed 8",
+            "null_sets.py --scenes 'cases 1:1' 'cases 1:20' --sets 100000 "
+            "--phenotypes 500 --seed 8",
             "set_phantoms.py ../shared/data",
             "set_phantoms.py ../shared/data --replicates 54 --seed 4",
             *("maps.py", "report.py", "scaling.py"),
@@ -241,9 +242,10 @@ WAYS: dict[str, Way] = {
             *("scan_planes.py", "rare.py", "scaffolds.py"),
         )
     },
-    f"{BENCH}sets.py --studies 0 --planted 0 --timed 0 --joined 40": named(
-        "bench_sets.py --quick runs this part too"
-    ),
+    **{
+        f"{BENCH}sets.py --studies 0 {rest}": named("bench_sets.py --quick runs this part too")
+        for rest in ("--planted 0 --timed 0 --joined 40", "--timed 0 --joined 0 --jobs 1")
+    },
     f"{BENCH}maps.py --data ../shared/data": Way(
         "quick", " --quick --pca --layouts", "hours at full size; the rest runs without --data"
     ),
