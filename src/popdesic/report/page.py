@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from ..distance.matrix import Distances
 from ..study.batches import remark_on_batches
 from ..study.work import work_section
 from .advice import advice_on, rank_warnings
+from .changes import changes_section, marked_samples, recall, report_facts
 from .findings import Finding, find_problems, missing_calls
 from .firstmap import choose_map
 from .glossary import read_terms
@@ -32,7 +33,7 @@ from .methods import describe_methods
 from .multiqc import write_multiqc
 from .outcome import Outcome, closest_pairs
 from .packs import elements, store_for
-from .pagedata import map_title, page_data, to_json
+from .pagedata import closest_relatives, map_title, page_data, to_json
 from .sections.checks import check_section
 from .sections.communities import community_section
 from .sections.comparisons import KIN, comparison_section, same_people
@@ -44,7 +45,7 @@ from .sections.imputation import beagle_findings, genotype_findings, imputation_
 from .sections.newcomers import newcomer_findings
 from .sections.population import population_section
 from .sections.relatives import amount_of_sites, relatives_findings
-from .story import Sentence, facts, last_facts, tell
+from .story import Sentence, facts, tell
 from .tables import (
     cohort_rows,
     file_rows,
@@ -73,8 +74,6 @@ ROWS = {
     "Groups": "Structure",
     "Descent": "Relatives",
 }
-#: Facts of the last report beside the page, which the next one compares itself with.
-LAST = ".last_summary.json"
 
 
 def write_report(
@@ -116,6 +115,7 @@ def write_report(
     color_by = configuration["report"]["color_by"]
     checks = check_section(outcome)
     segments = configuration.get("ibd", {})
+    compared = configuration["compare"]["analyses"]
     texts = describe_figures(outcome, figures, segments.get("min_cm", 0))
     parts = dict.fromkeys(text.part for text in texts)
     sections = further_sections(outcome, figures, configuration)
@@ -129,23 +129,33 @@ def write_report(
     warnings = rank_warnings(findings)
     for finding in warnings:  # the last line of a run counts these
         log.warning("%s: %s %s", finding.topic, finding.text, advice_on(finding))
+    relatives = {} if KIN.isdisjoint(compared) else closest_relatives(outcome)
+    about = facts(outcome, len(warnings))
+    now = report_facts(
+        outcome,
+        about,
+        scans_of(sections),
+        bool(configuration["communities"]["methods"]),
+        relatives,
+    )
+    before, remark = recall(out.parent, now)
+    changes = changes_section(before, now, outcome)
+    if remark:
+        findings.append(Finding("note", "Since the last report", remark))
     story = tell(
         outcome,
         configuration,
         {name: content for name, _, content in sections},
-        last_facts(out.parent / LAST),
+        before and before["about"],
     )
     methods = describe_methods(outcome, configuration, [name for name, _, _ in sections])
     with atomic_path(out.parent / "methods.md") as temporary:
         temporary.write_text(methods.text(), "utf-8")
-    about = facts(outcome, story, len(warnings))
-    write_json(out.parent / "summary.json", about)
+    told = [asdict(sentence) for sentence in story]
+    write_json(out.parent / "summary.json", about | {"findings": told})
     write_multiqc(outcome, out.parent / "multiqc")
-    # No result, so without a checksum; a broken one counts as none.
-    (out.parent / LAST).write_text(json.dumps(about), "utf-8")
     first = choose_map(outcome, [path.stem for path in maps])
     store = store_for(len(outcome.samples))
-    compared = configuration["compare"]["analyses"]
     data = page_data(
         outcome,
         maps,
@@ -154,7 +164,8 @@ def write_report(
         first=["pca", first.name],
         store=store,
         runs="runs" in configuration["population"]["analyses"],
-        relatives=not KIN.isdisjoint(compared),
+        relatives=relatives,
+        changed=marked_samples(changes),
     )
     template = _environment().get_template("report.html.j2")
     page = template.render(
@@ -190,6 +201,7 @@ def write_report(
         files=file_rows(outcome),
         glossary=read_terms(),
         work=work_section(outcome.folder),
+        changes=changes,
         version=__version__,
         written=time.strftime("%d %B %Y").lstrip("0"),
         not_run=not_run(configuration),

@@ -54,7 +54,8 @@ def page_data(
     first: Sequence[str],
     store: Store | None = None,
     runs: bool = False,
-    relatives: bool = False,
+    relatives: dict[str, str] | None = None,
+    changed: pd.DataFrame | None = None,
 ) -> dict[str, Any]:
     """All data of the page's scripts, ready for `to_json`.
 
@@ -74,8 +75,12 @@ def page_data(
     store : Inline or Packs, optional
         What holds the arrays. `Packs` has a budget: the maps shown first and the sheet's columns
         come before the other maps, and what does not fit is named in its `left_out`.
-    runs, relatives : bool
-        Whether this study seeks runs of homozygosity, and relatives. Files may be of a former run.
+    runs : bool
+        Whether this study seeks runs of homozygosity. Files may be of a former run.
+    relatives : dict of str, optional
+        `closest_relatives`, if this study seeks relatives.
+    changed : DataFrame, optional
+        A further table with `sample`: what changed since the last report.
     """
     store = store or Inline()
     order = pd.Index(outcome.samples["sample"])
@@ -106,6 +111,8 @@ def page_data(
         # A sheet may have its own column `community`: both are shown.
         renamed = {name: f"{name} ({path.stem})" for name in table if name in outcome.samples}
         columns += _further(table.rename(columns=renamed), "", outcome, store)
+    if changed is not None:
+        columns += _further(changed.set_index("sample").reindex(order), "", outcome, store)
     names = [column["name"] for column in columns]
     return {
         "samples": samples,
@@ -122,7 +129,7 @@ def page_data(
 
 
 def _sample_columns(
-    outcome: Outcome, store: Store, runs: bool, relatives: bool
+    outcome: Outcome, store: Store, runs: bool, relatives: dict[str, str] | None
 ) -> list[dict[str, Any]]:
     """Columns of the sample sheet, and what was measured of each sample."""
     samples = outcome.samples
@@ -140,8 +147,8 @@ def _sample_columns(
     ]
     if runs and (found := _column_of(outcome, "population/samples.tsv", "f_roh")):
         packed.append(_text_column("F_ROH", samples["sample"].map(found), outcome, store))
-    if relatives and (closest := _closest_relatives(outcome)):
-        names = samples["sample"].map(closest).fillna(UNKNOWN[-1]).astype(object)
+    if relatives:
+        names = samples["sample"].map(relatives).fillna(UNKNOWN[-1]).astype(object)
         packed.append(pack_column("closest relative", names, names, outcome, store))
     return [column for column in packed if column]
 
@@ -155,7 +162,7 @@ def _column_of(outcome: Outcome, name: str, column: str) -> dict[str, float]:
     return dict(zip(table["sample"], pd.to_numeric(table[column], "coerce"), strict=True))
 
 
-def _closest_relatives(outcome: Outcome) -> dict[str, str]:
+def closest_relatives(outcome: Outcome) -> dict[str, str]:
     """Of each sample with a relative: the one with the highest kinship, and what they are."""
     path = outcome.folder / "compare/relatives.tsv"
     if not path.exists():

@@ -7,7 +7,7 @@ for each rule what it says of which results.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ def tell(
     sections : dict
         Contents of the page's further sections by name (`page.further_sections`).
     before : dict, optional
-        `report/summary.json` of the report before this one.
+        `facts` of the report that this one is compared with.
     """
     color_by = configuration["report"]["color_by"]
     found = [
@@ -82,22 +82,12 @@ def tell(
         *_geography(outcome.folder),
         *_interactions(sections),
     ]
-    names = {"data", "distances", "maps", "quality", *sections}
+    names = {"data", "changes", "distances", "maps", "quality", *sections}
     return [s if s.link in names else Sentence(s.topic, s.text, "maps") for s in found]
 
 
-def last_facts(path: Path) -> dict[str, Any] | None:
-    """Facts of the last report; None if there was none, or one that another version wrote."""
-    try:
-        found = read_json(path)
-    except (OSError, ValueError):
-        return None
-    known = {"samples", "panel", "cohorts", "communities"}
-    return found if isinstance(found, dict) and known <= set(found) else None
-
-
-def facts(outcome: Outcome, story: list[Sentence], warnings: int) -> dict[str, Any]:
-    """`report/summary.json`: what the next report compares itself with, and other tools read."""
+def facts(outcome: Outcome, warnings: int) -> dict[str, Any]:
+    """`report/summary.json` without the findings, which are the sentences."""
     axes = outcome.axes
     about = _read(outcome.folder / "communities/communities.json")
     return {
@@ -112,7 +102,6 @@ def facts(outcome: Outcome, story: list[Sentence], warnings: int) -> dict[str, A
         "communities": about.get("communities"),
         "close_pairs": _counts_of_relatives(outcome.folder),
         "warnings": warnings,
-        "findings": [asdict(sentence) for sentence in story],
     }
 
 
@@ -154,10 +143,10 @@ def _changes(outcome: Outcome, before: dict | None) -> list[Sentence]:
     if then and now and then != now["communities"]:
         count = now["communities"]
         verb = "there is" if count == 1 else "there are"
-        said.append(f"{verb} {plural(count, 'community', 'communities')} in place of {then}")
+        said.append(f"{verb} {plural(count, 'community', 'communities')} instead of {then}")
     if not said:
         return []
-    return [Sentence("Since the last report", f"{_sentence(join(said))}.", "data")]
+    return [Sentence("Since the last report", f"{_sentence(join(said))}.", "changes")]
 
 
 def _sentence(text: str) -> str:

@@ -22,6 +22,7 @@ from popdesic.report.outcome import closest_pairs, load_outcome
 from popdesic.report.pagedata import (
     ABSENT,
     STEPS,
+    closest_relatives,
     is_repeated,
     map_axes,
     map_title,
@@ -110,7 +111,7 @@ def test_files_of_a_former_run_give_no_columns(outcome):
     shown = {"color_by": "cohort", "first": ["pca", "pca"]}
     columns = {column["name"] for column in page_data(outcome, [], [], **shown)["columns"]}
     assert columns.isdisjoint({"F_ROH", "closest relative"})
-    data = page_data(outcome, [], [], **shown, runs=True, relatives=True)
+    data = page_data(outcome, [], [], **shown, runs=True, relatives=closest_relatives(outcome))
     values = {column["name"]: column["values"] for column in data["columns"]}
     assert values["F_ROH"] == ["0.125", "NA"]
     assert values["closest relative"] == ["NA", f"a2 ({SAME})", f"b1 ({SAME})"]
