@@ -100,6 +100,11 @@ def test_results_are_those_of_files_without_the_sample(finished_study, tmp_path,
     raw = {f"results/cohorts/{cohort}/raw.fam"}
     held = {str(path.relative_to(study)) for path in files_with(study, name)}
     assert {path for path in held if path.startswith("results/")} == raw
+    pages = [f / "results/report/report.html" for f in (study, tmp_path / "fresh")]
+    later, first = (" ".join(page.read_text("utf-8").split()) for page in pages)
+    assert "23 samples are in both reports and 1 is no longer there." in later
+    assert '<th scope="row">Samples</th><td class="n">24</td><td class="n">23</td>' in later
+    assert "last report" not in first
     assert planned(snakemake(study, "--dry-run")) == {}
     forget_and_check(study, name, cohort)
 
