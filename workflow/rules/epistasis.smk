@@ -16,7 +16,7 @@
 #         results/epistasis/pairs.tsv triples.tsv        ranked hits
 #         results/epistasis/loci.tsv loci_triples.tsv    their loci
 #         results/epistasis/screen.tsv           best pairs with every third site
-#         results/epistasis/replication.tsv      best loci in the other half, if requested
+#         results/epistasis/replication.tsv      best loci in other samples, if requested
 #         results/epistasis/replication_by_cohort.tsv  their effects in its cohorts
 #         results/epistasis/refit.tsv power.tsv  refits with covariates; power, if requested
 #         results/epistasis/sets.tsv             tests of sets of sites (epistasis.sets)
@@ -84,7 +84,18 @@ EXTRAS = {
     for name, key in (("refit", "covariates"), ("power", "power"))
     if ORDERS and EPISTASIS[key] and not QUANTITATIVE
 }
-if ORDERS and EPISTASIS["replication"] == "half":
+#: Who discovers and who confirms; empty if all people discover.
+DIVIDED = (
+    {
+        "how": EPISTASIS["replication"],
+        "founders": [str(name) for name in STUDY.cohorts.index[STUDY.cohorts.founder]],
+        "strata": EPISTASIS["strata"],
+        "seed": CONFIG["seed"],
+    }
+    if EPISTASIS["replication"] != "none"
+    else {}
+)
+if ORDERS and DIVIDED:
     EXTRAS["replication"] = f"{SCANS}/replication.tsv"
     EXTRAS["leads_by_cohort"] = f"{SCANS}/replication_by_cohort.tsv"
 SCREEN = [f"{SCANS}/screen.tsv"] if 2 in ORDERS and not QUANTITATIVE else []
@@ -157,8 +168,7 @@ if SCANNED:
             rows=scan_rows,
             strata=EPISTASIS["strata"],
             phenotype={name: EPISTASIS[name] for name in ("transform", "score")},
-            replication=EPISTASIS["replication"],
-            seed=CONFIG["seed"],
+            replication=DIVIDED,
             orders=ORDERS,
             scan=dict(
                 score=SCORES[3],
@@ -376,8 +386,7 @@ if ORDERS:
             replication=dict(
                 phenotype={name: EPISTASIS[name] for name in ("transform", "score")},
                 source=CONFIG["samples"],
-                strata=EPISTASIS["strata"],
-                seed=CONFIG["seed"],
+                how=DIVIDED,
             ),
             code=code_of("rank_epistasis"),
         message:

@@ -1,6 +1,8 @@
-"""Who discovers and who confirms (`epistasis.replication: half`); cheap to import for planning."""
+"""Who discovers and who confirms (`epistasis.replication`); cheap to import for planning."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import numpy as np
 import pandas as pd
@@ -32,6 +34,55 @@ def families(samples: pd.DataFrame) -> np.ndarray:
             other = place.get(name, absent.setdefault(name, row))
             above[root(row)] = root(other)
     return np.array([root(row) for row in range(len(samples))], np.int64)
+
+
+def divide_people(
+    samples: pd.DataFrame,
+    classes: np.ndarray,
+    how: str,
+    *,
+    founders: Collection[str],
+    strata: str,
+    seed: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Who discovers and who confirms, two bool arrays (n_rows,).
+
+    Parameters
+    ----------
+    samples : DataFrame
+        The sample sheet.
+    classes : int array, (n_rows,)
+        0 control, 1 case, -1 unknown.
+    how : 'half' or 'newcomers'
+        `epistasis.replication`. Of `newcomers`, the founders discover, and all others confirm but
+        those of a family of which somebody discovers.
+    founders : collection of str
+        Cohorts of the sheet; of `newcomers` alone.
+    strata, seed
+        Of `half` alone.
+
+    Raises
+    ------
+    UserError
+        A class has fewer than LEAST_PEOPLE people who discover, or who confirm.
+    """
+    if how == "half":
+        half = discovery_half(samples, classes, strata, seed)
+        return half, (np.asarray(classes) >= 0) & ~half
+    known = np.asarray(classes) >= 0
+    first = known & samples["cohort"].isin(list(founders)).to_numpy()
+    family = families(samples)
+    rest = known & ~first & ~np.isin(family, family[first])
+    for value, name in ((0, "controls"), (1, "cases")):
+        for people, where in ((first, "founders"), (rest, "newcomers who can confirm")):
+            number = int((people & (classes == value)).sum())
+            if number < LEAST_PEOPLE:
+                raise UserError(
+                    f"config/config.yaml: epistasis.replication is 'newcomers', and there are "
+                    f"{number} {name} among the {where}, fewer than {LEAST_PEOPLE}; set it to "
+                    "'none' until more have arrived."
+                )
+    return first, rest
 
 
 def discovery_half(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,12 @@ def kept_combinations(top: int) -> int:
 
 
 def check_epistasis(
-    block: dict, samples: pd.DataFrame, sheet: str, folder: Path, seed: int = 1
+    block: dict,
+    samples: pd.DataFrame,
+    sheet: str,
+    folder: Path,
+    seed: int = 1,
+    founders: Collection[str] = (),
 ) -> None:
     """Refuse scans that are impossible with a study's sheets and configuration, before any job.
 
@@ -88,6 +94,8 @@ def check_epistasis(
         The sample sheet; `sheet` is its name.
     folder : Path
         The study's folder.
+    founders : collection of str
+        Names of founder cohorts.
 
     Raises
     ------
@@ -108,7 +116,7 @@ def check_epistasis(
                 f"controls in '{kinds[False]}'; scan them in two studies, or set "
                 "epistasis.transform to 'median'."
             )
-        _check_phenotype(block, of_one, shown, folder, seed)
+        _check_phenotype(block, of_one, shown, folder, seed, founders)
 
 
 def folder_of_phenotype(phenotype: str) -> str:
@@ -132,7 +140,12 @@ def _check_phenotype_name(phenotype: str, block: dict) -> None:
 
 
 def _check_phenotype(
-    block: dict, samples: pd.DataFrame, sheet: str, folder: Path, seed: int
+    block: dict,
+    samples: pd.DataFrame,
+    sheet: str,
+    folder: Path,
+    seed: int,
+    founders: Collection[str],
 ) -> None:
     """`check_epistasis` of one phenotype; `sheet` also names its column."""
     quantitative = is_quantitative(samples, block["transform"])
@@ -177,15 +190,21 @@ def _check_phenotype(
             "epistasis.order is empty, so that sets would lose half of the samples; set it to "
             "'none', or epistasis.order to [2]."
         )
-    if block["replication"] == "half":
-        from .discovery import discovery_half  # as above
+    if block["replication"] == "newcomers" and block["sets"]:
+        raise UserError(
+            f"{_WHERE}.replication is 'newcomers', which keeps newcomers out of all scans, but "
+            "epistasis.sets are tested in them by themselves; set it to 'none', or leave sets out."
+        )
+    if block["replication"] != "none":
+        from .discovery import divide_people  # as above
 
         if quantitative:
             raise UserError(
                 f"{_WHERE}.replication needs cases and controls, and the phenotype of {sheet} has "
                 "more than two values; set it to 'none' or epistasis.transform to 'median'."
             )
-        discovery_half(samples, classes, block["strata"], seed)
+        how = {"founders": founders, "strata": block["strata"], "seed": seed}
+        divide_people(samples, classes, block["replication"], **how)
     if quantitative and block["power"]:
         raise UserError(
             f"{_WHERE}.power needs cases and controls, and the phenotype of {sheet} has more than "

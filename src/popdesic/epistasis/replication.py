@@ -1,9 +1,9 @@
-"""Half of the people discovers, the other half confirms (`epistasis.replication: half`).
+"""Some people discover, others confirm (`epistasis.replication`): halves, or by who arrives.
 
-The scan, its permutations and its p-values see the discovery half alone. The leads of its best loci
+The scan, its permutations and its p-values see those who discover alone. The leads of its best loci
 are then tested in the people it never saw, so that nothing was chosen with the data that tests it.
 This protects from chance and from p-values that are too small; a phantom of an untyped causal site,
-or population structure, is there in both halves.
+or population structure, may be there in both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pandas as pd
 from ..core.tables import read_table, write_table
 from ..io.bed import open_bed, read_bim, read_fam
 from ..io.genotypes import unpack_bed
-from .discovery import discovery_half
+from .discovery import divide_people
 from .finished import Scans
 from .lead_cohorts import lead_direction, lead_effect, lead_scores
 from .p_values import p_of_hits
@@ -27,9 +27,9 @@ from .scan_data import NAMES
 from .set_cohorts import combine_effects
 from .significance import hit_tables
 
-#: Loci of each scan, the best, whose leads are tested in the other half.
+#: Loci of each scan, the best, whose leads are tested in the people who confirm.
 MOST_TESTED = 20
-#: Columns of a lead's effect in the cohorts of the other half together.
+#: Columns of a lead's effect in the cohorts of those people together.
 TOGETHER = ["cohorts", "effect", "se", "p", "q", "p_q", "i2"]
 BY_COHORT = ["scan", "locus", "rank", "cohort", "n_controls", "n_cases", "effect", "se", "p"]
 
@@ -42,8 +42,8 @@ def replicate_hits(
     out: Path,
     by_cohort_out: Path,
     *,
+    divided: tuple[np.ndarray, np.ndarray],
     strata: str,
-    seed: int,
     tests: dict[int, int],
 ) -> dict[str, int]:
     """Test the leads of the best loci in the people who did not discover them.
@@ -55,33 +55,32 @@ def replicate_hits(
     prefixes : list of Path
         Stems of the cohorts' genotypes on the panel.
     samples, classes
-        The sample sheet and everybody's classes, as for `discovery_half`.
+        The sample sheet and everybody's classes, as for `divide_people`.
     out : Path
         One row per lead: `scan`, `locus`, `rank`, the sites, `p_discovery` (`p_values.p_of_hits`),
         people (`n_controls`, `n_cases`), `lr_p` (strata as covariates) and `p_replication`, lr_p
-        times the leads of this scan; of the direction of the discovery half (`lead_cohorts`):
+        times the leads of this scan; of the direction of those who discover (`lead_cohorts`):
         `cohorts` that could be tested, fixed `effect`, `se`, one-sided `p_effect`, Cochran's `q`,
         `p_q` and `i2`; `controls`, `cases`: the contingency table.
     by_cohort_out : Path
-        One row per lead and cohort of the other half: `scan`, `locus`, `rank`, `cohort`,
+        One row per lead and cohort that confirms: `scan`, `locus`, `rank`, `cohort`,
         `n_controls`, `n_cases`, `effect`, `se`, one-sided `p`.
+    divided : two bool arrays
+        Of `divide_people`.
     tests : dict
         Tests of the scan of each order.
 
     Returns
     -------
     dict
-        Numbers of people in the other half, of leads, and of those with p_replication <= 0.05.
+        Numbers of people who confirm, of leads, and of those with p_replication <= 0.05.
     """
-    half = discovery_half(samples, classes, strata, seed)
     names = [read_fam(prefix)["sample"].tolist() for prefix in prefixes]
     place = pd.Series(np.arange(len(samples)), samples["sample"])
     rows = place.loc[[name for group in names for name in group]].to_numpy()
     classes = np.asarray(classes)[rows]
-    known = classes >= 0
-    kept = known & ~half[rows]
-    kept = np.concatenate([np.flatnonzero(kept & (classes == c)) for c in (0, 1)])
-    first = np.flatnonzero(known & half[rows])
+    first, rest = (part[rows] for part in divided)
+    kept = np.concatenate([np.flatnonzero(rest & (classes == c)) for c in (0, 1)])
     cohort = samples["cohort"].to_numpy()[rows]
     case = classes[kept] == 1
     stratum = samples[strata].iloc[rows] if strata != "none" else pd.Series("all", rows)
@@ -137,8 +136,7 @@ def replicate_scans(
     phenotype: dict[str, str],
     *,
     source: str,
-    strata: str,
-    seed: int,
+    how: dict,
 ) -> dict[str, int]:
     """`replicate_hits` of all orders, to replication.tsv and replication_by_cohort.tsv.
 
@@ -148,16 +146,19 @@ def replicate_scans(
         The sample sheet with this phenotype, and its path.
     phenotype : dict
         `transform` and `score` of `phenotype.scan_phenotype`.
+    how : dict
+        Arguments of `divide_people`.
     """
     orders = list(scans.orders)
+    classes = scan_phenotype(samples, source=source, orders=orders, **phenotype).classes
     return replicate_hits(
         {order: (scans.hits(order), scans.loci(order)) for order in orders},
         prefixes,
         samples,
-        scan_phenotype(samples, source=source, orders=orders, **phenotype).classes,
+        classes,
         scans.folder / "replication.tsv",
         scans.folder / "replication_by_cohort.tsv",
-        strata=strata,
-        seed=seed,
+        divided=divide_people(samples, classes, **how),
+        strata=how["strata"],
         tests=scans.tests,
     )

@@ -328,7 +328,7 @@ def further_sections(
     asked = {
         "sets": configuration["epistasis"].get("sets", ""),
         "several": len(outcome.cohorts) > 1,
-        "replicated": configuration["epistasis"].get("replication") == "half",
+        "replicated": configuration["epistasis"].get("replication", "none"),
     }
     scans = [
         epistasis_section(outcome.folder, figures, orders, score, phenotype, **asked)

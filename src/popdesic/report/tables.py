@@ -302,7 +302,10 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("epistasis/loci_triples.tsv", "Loci of the best triples"),
         ("epistasis/pairs.tsv", "Best pairs of sites of the exhaustive scan"),
         ("epistasis/triples.tsv", "Best triples of sites of the exhaustive scan"),
-        ("epistasis/replication.tsv", "Leads of the best loci in the other half of the samples"),
+        (
+            "epistasis/replication.tsv",
+            "Leads of the best loci in those who did not discover them",
+        ),
         ("epistasis/replication_by_cohort.tsv", "Effects of these leads in its cohorts"),
         ("epistasis/screen.tsv", "Best triples that extend a best pair (not exhaustive)"),
         ("epistasis/refit.tsv", "Logistic regressions of the best hits, with covariates"),

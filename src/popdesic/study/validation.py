@@ -113,7 +113,12 @@ def validate_study(
         study = replace(study, sparse=True, left_out=tuple(left_out))
     if files:
         check_epistasis(
-            config["epistasis"], study.samples, config["samples"], folder, config["seed"]
+            config["epistasis"],
+            study.samples,
+            config["samples"],
+            folder,
+            config["seed"],
+            study.cohorts.index[study.cohorts.founder],
         )
         check_side_files(config, folder)
     columns = [name for name in study.samples if name not in config["epistasis"]["phenotypes"]]

@@ -964,6 +964,7 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     assert page.index("Loci of the best pairs (") < page.index("Best pairs (")
     assert "Replication in the other half" in page and "80 / 1\u202f500" in page
     assert "0.012" in page and "0.046" in page
+    assert "The samples were divided at random: the" in " ".join(page.split())
     assert "Logistic refit" in page and "Best triples of the screen" not in page
     said = " ".join(page.split())
     assert "45 pairs were tested (13 500 pairs × samples; the logs of" in said
@@ -974,10 +975,12 @@ def test_the_page_has_the_section_where_scans_were_asked_for(scanned, tmp_path):
     assert (
         '<th scope="col" class="n more">Tests</th>' in page and '<td class="n more">45</td>' in page
     )
-    given = {"epistasis": {"order": [2, 3], "score": "k2"}}
+    given = {"epistasis": {"order": [2, 3], "score": "k2", "replication": "newcomers"}}
     write_report(outcome, distances, figures, fill_config(given), out)
     other = out.read_text("utf-8")
     assert "The score measures association" in other and "likelihood-ratio statistic" not in other
     assert "p times the tests" not in other
+    assert "Replication in the newcomers" in other and "divided at random" not in other
+    assert "Replication in" not in without
     assert 'id="epistasis"' not in without and "fig-hits.pairs" not in without
     assert "#epistasis" not in without and "Epistasis:" not in without

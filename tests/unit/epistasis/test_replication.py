@@ -1,4 +1,4 @@
-"""Half of the people discovers, the other half confirms."""
+"""Some people discover, others confirm: halves, or founders and newcomers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support.study import Cohort, make_sites, write_raw
 
 from popdesic.core.errors import UserError
 from popdesic.core.tables import read_table, write_table
-from popdesic.epistasis.discovery import discovery_half, families
+from popdesic.epistasis.discovery import discovery_half, divide_people, families
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.options import check_epistasis
 from popdesic.epistasis.replication import replicate_hits
@@ -53,6 +53,30 @@ def test_too_few_people_are_refused():
         discovery_half(sheet_of(60), np.arange(60) < 9, "none", 1)
 
 
+def test_newcomers_outside_families_of_founders_confirm():
+    classes = np.tile([0, 1, -1], 40)
+    father = [
+        "s0" if k == 60 else "s2" if k == 63 else "lost" if k in (1, 64) else "NA"
+        for k in range(120)
+    ]
+    sheet = sheet_of(120, father=father).assign(cohort=np.repeat(["a", "b", "new"], [30, 30, 60]))
+    how = {"founders": ["a", "b"], "strata": "cohort", "seed": 1}
+    first, rest = divide_people(sheet, classes, "newcomers", **how)
+    assert (first == ((classes >= 0) & (np.arange(120) < 60))).all()
+    # s60 has a founder for a father, s64 a founder as a sibling; the father of s63 is not scanned
+    assert set(np.flatnonzero((classes >= 0) & ~first & ~rest)) == {60, 64}
+    assert not (first & rest).any() and not rest[classes < 0].any()
+    one, other = divide_people(sheet, classes, "half", **how)
+    assert (one == discovery_half(sheet, classes, "cohort", 1)).all()
+    assert (one ^ other == (classes >= 0)).all()
+    for founders, found in (
+        ([], "0 controls among the founders"),
+        (["a", "b", "new"], "0 controls among the newcomers who can confirm"),
+    ):
+        with pytest.raises(UserError, match=f"{found}, fewer than 10; set it to 'none' until"):
+            divide_people(sheet, classes, "newcomers", **how | {"founders": founders})
+
+
 def test_studies_that_cannot_be_halved_are_refused_before_any_job(tmp_path):
     block = fill_config({"epistasis": {"order": [2], "replication": "half", "strata": "none"}})
     numbers = sheet_of(60, phenotype=[f"{k / 7:.3f}" for k in range(60)])
@@ -66,6 +90,13 @@ def test_studies_that_cannot_be_halved_are_refused_before_any_job(tmp_path):
     alone = block["epistasis"] | {"order": [], "sets": "genes.bed"}
     with pytest.raises(UserError, match="order is empty, so that sets would lose half of the samp"):
         check_epistasis(alone, few, "samples.tsv", tmp_path)
+    with pytest.raises(UserError, match="'newcomers', which keeps newcomers out of all scans, but"):
+        check_epistasis(alone | {"replication": "newcomers"}, few, "samples.tsv", tmp_path)
+    many = sheet_of(60, phenotype=["1", "0"] * 30).assign(cohort=["a", "a", "b", "b"] * 15)
+    given = [block["epistasis"] | {"replication": "newcomers"}, many, "samples.tsv", tmp_path]
+    check_epistasis(*given, founders=["a"])
+    with pytest.raises(UserError, match="0 controls among the newcomers"):
+        check_epistasis(*given, founders=["a", "b"])
 
 
 def test_leads_are_tested_in_the_other_half_alone(tmp_path):
@@ -95,7 +126,8 @@ def test_leads_are_tested_in_the_other_half_alone(tmp_path):
     counts = replicate_hits(
         {2: (tmp_path / "pairs.tsv", tmp_path / "loci.tsv")}, [prefix], sheet, case,
         tmp_path / "replication.tsv", tmp_path / "by_cohort.tsv",
-        strata="none", seed=5, tests={2: 15},
+        divided=divide_people(sheet, case, "half", founders=(), strata="none", seed=5),
+        strata="none", tests={2: 15},
     )  # fmt: skip
     assert counts == {"people": int((~half).sum()), "leads": 2, "confirmed": 1}
     table = read_table(tmp_path / "replication.tsv")

@@ -8,7 +8,7 @@ from popdesic.cohort.phenotype import of_phenotype
 from popdesic.cohort.samples import read_samples
 from popdesic.core.log import log_counts, logged
 from popdesic.engine.select import select_backend
-from popdesic.epistasis.discovery import discovery_half
+from popdesic.epistasis.discovery import divide_people
 from popdesic.epistasis.phenotype import scan_phenotype
 from popdesic.epistasis.reorder import build_onehot
 from popdesic.epistasis.scan import plan_scan
@@ -21,9 +21,9 @@ with logged(snakemake.log[0], snakemake.input) as log:
     )
     phenotype = scan_phenotype(samples, source=sheet, orders=orders, **params.phenotype)
     classes = phenotype.classes
-    if params.replication == "half":
-        half = discovery_half(samples, classes, params.strata, params.seed)
-        classes = np.where(half, classes, -1)
+    if params.replication:
+        first, _ = divide_people(samples, classes, **params.replication)
+        classes = np.where(first, classes, -1)
     restrict = snakemake.input.get("restrict")
     counts = build_onehot(
         [Path(path).with_suffix("") for path in snakemake.input.beds],

@@ -36,7 +36,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         log_counts(log, refit_hits(scans.reorder, tables, scans.model, Path(out)))
     if power := outputs.get("power"):
         log_counts(log, power_of_scans(scans, params.models, Path(power), **params.power))
-    if outputs.get("replication"):  # half of the samples are set aside
+    if outputs.get("replication"):  # some of the samples were set aside
         samples = of_phenotype(read_samples(sheet), phenotype, params.sheet)
         log_counts(log, replicate_scans(scans, beds, samples, **params.replication))
     figures = Path(outputs.png[0]).parent

@@ -42,7 +42,7 @@ def epistasis_section(
     *,
     sets: str = "",
     several: bool = True,
-    replicated: bool = False,
+    replicated: str = "none",
 ) -> dict[str, Any] | None:
     """Tables and figures of the scans by `score`; None if there was none.
 
@@ -52,8 +52,8 @@ def epistasis_section(
         `epistasis.sets`.
     several : bool
         Whether there are several cohorts, as of `set_section`.
-    replicated : bool
-        Whether half of the samples confirm; without it a table of a former run may be there.
+    replicated : str
+        `epistasis.replication`; if it is ``none``, a table of a former run may be there.
     phenotype : str
         As in `figures.epistasis.draw_epistasis`.
 
@@ -115,10 +115,10 @@ def epistasis_section(
     whole = [row for row in section["refit"] if row["kind"] == "interaction"][:MOST_ROWS]
     section["refit"] = [_refit(row, _sites_of(section["scans"], row)) for row in whole]
     path = folder / "replication.tsv"
-    replicated = replicated and bool(orders) and path.exists()
-    confirmed = read_table(path) if replicated else pd.DataFrame()
+    shown = replicated != "none" and bool(orders) and path.exists()
+    confirmed = read_table(path) if shown else pd.DataFrame()
     section["replication"] = [_replication(row) for _, row in confirmed.iterrows()]
-    section["replicated"] = replicated
+    section["replicated"] = replicated if shown else ""
     return section
 
 
