@@ -119,6 +119,21 @@ def test_alleles_and_order_of_cohorts_say_nothing_and_files_keep_everything(tmp_
         assert other[name][0] == pytest.approx(sets[name][0], rel=1e-3), name  # ties of missing
 
 
+def test_scores_and_third_cumulants_are_of_alt_counts():
+    """So they add up where the minor allele of a site is another one in another cohort."""
+    genotypes, number, covariates = cohort(4, n=900)
+    case = (number > np.quantile(number, 0.7)).astype(float)
+    genotypes[:, 0] = np.where(genotypes[:, 0] < 0, -1, 2 - genotypes[:, 0])
+    means = np.where(genotypes < 0, np.nan, genotypes)
+    assert (np.nanmean(means, axis=0) > 1).tolist() == [True, False, True, False, False]
+    part = scored(genotypes, case, covariates).sets["all"]
+    g = oracle.alt_counts(genotypes)
+    u, _, third, *_ = oracle.score_parts(g, case, covariates, PAIRS, binary=True)
+    assert np.abs(third).min() > 1e-3
+    np.testing.assert_allclose(part.scores, u, rtol=1e-6, atol=1e-6 * np.abs(u).max())
+    np.testing.assert_allclose(part.thirds, third, rtol=1e-5, atol=1e-6 * np.abs(third).max())
+
+
 def test_a_set_that_a_cohort_cannot_test_is_left_out_of_it():
     parts = {name: cohort(seed) for seed, name in enumerate(("a", "b"))}
     rare = parts["b"][0].copy()
