@@ -1,4 +1,4 @@
-"""Tests of sets of sites: false findings, power beside the best pair, and time.
+"""Tests of sets of sites: false findings, power beside other tests, time, a cohort that joins.
 
     python tests/bench/bench_sets.py [--studies 100] [--sets 50] [--sites 8] [--people 2000]
         [--scenes NAME ...] [--first-seed 0] [--planted 200] [--timed 20] [--joined 20]
