@@ -91,7 +91,7 @@ def commands_page() -> str:
 
 def references_page() -> str:
     """The references that the methods text of a study cites."""
-    from popdesic.report.methods import REFERENCES
+    from popdesic.report.citations import REFERENCES
 
     lines = ["# References", "", "A study's `report/methods.md` cites those that it used.", ""]
     for words in sorted(REFERENCES.values()):

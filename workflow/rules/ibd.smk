@@ -25,6 +25,11 @@ IBD_EXPORTS = {
 }
 #: Whether geodesics or communities are of shared segments.
 IBD_IS_SPACE = "ibd" in (*SPACES, CONFIG["communities"]["space"])
+#: Haploids are fitted on the CPU.
+IBD_DEVICE, IBD_GPUS = ("cpu", 0) if STUDY.ploidy == 1 else (CONFIG["device"], GPUS)
+#: Minutes a megabyte of planes and sample of pairs of cohorts. Of haploids a model is fitted to each
+#: pair, and all pairs are listed.
+PAIR_MINUTES, PAIR_MB = (1e-3, 3e-4) if STUDY.ploidy == 1 else (2e-5, 2e-5)
 #: The further limits are those of `definition.SegmentLimits`.
 IBD_LIMITS = dict(min_cm=IBD["min_cm"], error_rate=CONFIG["error_rate"])
 
@@ -56,14 +61,15 @@ if SEEKS_SEGMENTS:
             # Ratios of all sites, and planes of at most 1 000 founders.
             mem_mb=memory(1200, mb=4, files="panel"),
             runtime=minutes(2, mb=1 / 20, files="panel"),
-            gpu=GPUS,
+            gpu=IBD_GPUS,
         params:
             limits=IBD_LIMITS,
+            ploidy=STUDY.ploidy,
             genetic_map=CONFIG["genetic_map"],
             x_contigs=CONFIG["contigs"]["x"],
             long_range_ld=CONFIG["long_range_ld"],
             files=map_key,
-            device=CONFIG["device"],
+            device=IBD_DEVICE,
             code=code_of("prepare_ibd"),
         message:
             "Prepare the panel for segments of identity by descent"
@@ -90,11 +96,11 @@ if SEEKS_SEGMENTS:
             resources:
                 # Ratios of all sites, candidates and segments of a block of pairs.
                 mem_mb=row_memory(IBD_ROWS, 1500, mb=2, pairs=1e-5),
-                runtime=row_minutes(IBD_ROWS, 1, mb_samples=2e-5),
-                gpu=GPUS,
+                runtime=row_minutes(IBD_ROWS, 1, mb_samples=PAIR_MINUTES),
+                gpu=IBD_GPUS,
             params:
                 pairs=row_pairs(IBD_ROWS),
-                device=CONFIG["device"],
+                device=IBD_DEVICE,
                 tile_code=segment_code,
                 code=code_of("find_ibd_row"),
             message:
@@ -130,19 +136,19 @@ if SEEKS_SEGMENTS:
         resources:
             # Totals of all pairs with segments; segments are read and written in parts. Rows as above.
             mem_mb=(
-                row_memory(IBD_ROWS, 1500, mb=2, pairs=3e-5)
+                row_memory(IBD_ROWS, 1500, mb=2, pairs=1e-5 + PAIR_MB)
                 if IBD_TOGETHER
-                else memory(800, samples=0.05, pairs=2e-5)
+                else memory(800, samples=0.05, pairs=PAIR_MB)
             ),
             runtime=(
-                row_minutes(IBD_ROWS, 4, mb_samples=2e-5)
+                row_minutes(IBD_ROWS, 4, mb_samples=PAIR_MINUTES)
                 if IBD_TOGETHER
                 else minutes(3, pairs=3e-7)
             ),
-            gpu=GPUS if IBD_TOGETHER else 0,
+            gpu=IBD_GPUS if IBD_TOGETHER else 0,
         params:
             row_pairs=row_pairs(IBD_ROWS) if IBD_TOGETHER else {},
-            device=CONFIG["device"],
+            device=IBD_DEVICE,
             tile_code=segment_code if IBD_TOGETHER else "",
             min_cm=IBD["min_cm"],
             formats=list(IBD_EXPORTS),

@@ -203,9 +203,11 @@ RELATE_DEVICE = CONFIG["device"] if n_samples(*COHORTS) > FEW_RELATED else "cpu"
 BY_ANCESTRY = "pc_relate" in COMPARISONS
 BY_KING = BY_ANCESTRY or "kinship" in COMPARISONS
 SEEKS_SEGMENTS = "ibd" in COMPARE["analyses"]
+#: Degrees of relationship are those of diploids.
+BY_SEGMENTS = SEEKS_SEGMENTS and STUDY.ploidy != 1
 
 
-if BY_KING or SEEKS_SEGMENTS:
+if BY_KING or BY_SEGMENTS:
 
     rule relate_samples:
         input:
@@ -223,8 +225,8 @@ if BY_KING or SEEKS_SEGMENTS:
             untold=["results/compare/kinship_untold.tsv"] if BY_KING else [],
             resolution=[RESOLUTION] if BY_KING else [],
             unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP and BY_ANCESTRY else [],
-            segments=["results/ibd/pairs.tsv"] if SEEKS_SEGMENTS else [],
-            genome=["results/ibd/genome.npz"] if SEEKS_SEGMENTS else [],
+            segments=["results/ibd/pairs.tsv"] if BY_SEGMENTS else [],
+            genome=["results/ibd/genome.npz"] if BY_SEGMENTS else [],
             map=MAP_FILES,
         output:
             pairs=["results/compare/pc_relate.tsv"] if BY_ANCESTRY else [],
@@ -346,7 +348,7 @@ TARGETS["compare"] = [
     RESOLUTION if COMPARISONS or MAX_KINSHIP else [],
     LD_FILES.values() if "ld" in COMPARE["analyses"] else [],
     [f"results/compare/{kind}.query.tsv" for kind in SEARCHED],
-    [f"results/compare/relatives.{end}" for end in ["tsv", "json"] if BY_KING or SEEKS_SEGMENTS],
+    [f"results/compare/relatives.{end}" for end in ["tsv", "json"] if BY_KING or BY_SEGMENTS],
     [f"results/figures/{name}.{end}" for name in COMPARE_FIGURES for end in ["svg", "png"]],
 ]
 

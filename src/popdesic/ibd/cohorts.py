@@ -26,13 +26,15 @@ from ..io.sites import chunks
 from .definition import SegmentLimits, Segments
 from .degrees import DegreeScale
 from .genome import load_genome, load_limits, load_sites
+from .haploid_blocks import FITS, haploid_blocks
 from .segments import SearchGenome, candidate_parts, candidates_between, segments_of
 from .windows import GeneticSites
 
-#: Ending of the file of a tile.
-ENDING = ".segments.tsv.gz"
+#: Ending of the file of a tile, and of the fits of all its pairs, which haploids have beside it.
+ENDING, FITS_ENDING = ".segments.tsv.gz", ".fits.tsv.gz"
 COLUMNS = ["sample1", "sample2", "contig", "start", "end", "cM", "LOD", "ibd", "sites", "errors"]
 PAIRS = ["sample1", "sample2", "cohort1", "cohort2", "segments", "total_cM", "longest_cM"]
+HAPLOID_PAIRS = [*PAIRS, *FITS[2:]]
 PAIRS += ["ibd2_cM", "kinship"]
 #: Samples of one side of a block of pairs.
 BLOCK_SAMPLES = 4096
@@ -72,7 +74,9 @@ def measure_rows(
         Counts for the log.
     """
     limits = load_limits(genome)
+    haploid = _of_haploids(genome)
     about = content_key(genome), content_key(panel), repr(asdict(limits)), code
+    about += ("haploid",) * haploid
 
     def keys_of(pairs: Sequence[Pair]) -> dict[Pair, str]:
         return {pair: tile_key(pair, folders, *about) for pair in pairs}
@@ -80,13 +84,60 @@ def measure_rows(
     prepared = functools.cache(partial(load_genome, genome, panel))  # read if a tile is computed
 
     def compute(a, b, files, chosen, held) -> dict[str, int]:
+        if haploid:
+            return write_haploids(a, b, files, load_sites(genome, panel), limits, chosen.threads)
         return write_tile(a, b, files[0], prepared(), limits, chosen)
 
+    endings = (ENDING, FITS_ENDING) if haploid else (ENDING,)
     works = [
-        RowWork(out, pairs, (ENDING,), keys_of(pairs), compute, label=f"{out.parent.name}: ")
+        RowWork(out, pairs, endings, keys_of(pairs), compute, label=f"{out.parent.name}: ")
         for out, pairs in rows.items()
     ]
     return update_rows(works, folders, backend)
+
+
+def _of_haploids(genome: Path) -> bool:
+    """Whether a genome was prepared for haploid samples."""
+    return read_json(genome.with_suffix(".json")).get("ploidy") == 1
+
+
+def write_haploids(
+    folder_a: Path,
+    folder_b: Path,
+    files: Sequence[Path],
+    panel: tuple[GeneticSites, pd.DataFrame],
+    limits: SegmentLimits,
+    threads: int,
+) -> dict[str, int]:
+    """Write the segments and the fits between two cohorts of haploids, or of one with itself.
+
+    Parameters
+    ----------
+    files : list of Path
+        Of the segments, columns COLUMNS; of the fits of all pairs, columns FITS.
+    panel : tuple
+        From `genome.load_sites`.
+
+    Returns
+    -------
+    dict
+        Pairs fitted, segments.
+    """
+    (a, about_a), (b, about_b) = load_of_one_panel([folder_a, folder_b])
+    sites, table = panel
+    other = None if folder_a == folder_b else b
+    names = about_a["samples"], about_b["samples"]
+    af = table.af.to_numpy(np.float64)
+    counts = {"pairs": 0, "segments": 0}
+    with open_text(files[0]) as segments, open_text(files[1]) as fitted:
+        segments.write("\t".join(COLUMNS) + "\n")
+        fitted.write("\t".join(FITS) + "\n")
+        for found, who, fits in haploid_blocks(a, other, names, sites, af, limits, threads):
+            write_rows(segments, segments_table(found, *who, sites))
+            write_rows(fitted, fits)
+            counts["pairs"] += len(fits)
+            counts["segments"] += len(found)
+    return counts
 
 
 def write_tile(
@@ -181,7 +232,9 @@ def join_tiles(
     cohorts : dict
         Cohort of each sample.
     segments, pairs, summary : Path
-        `ibd/segments.tsv.gz`, `ibd/pairs.tsv` (closest first), `ibd/summary.json`.
+        `ibd/segments.tsv.gz`, `ibd/pairs.tsv` (closest first), `ibd/summary.json`. Of haploids
+        the pairs are all that were fitted, and the summary has their mean fraction, and sites of
+        segments at which both are called and `differ`.
 
     Returns
     -------
@@ -189,29 +242,55 @@ def join_tiles(
         Content of `summary`: what was searched (`genome.json`), numbers of pairs and segments.
     """
     tiles = list(read_tiles(rows, ENDING).values())
-    parts = []
+    parts, sites_called, sites_differ = [], 0, 0
     with open_text(segments) as file:
         file.write("\t".join(COLUMNS) + "\n")
         for tile in tiles:
             for part in cut_parts(read_segments(tile), _first_of_pairs):
                 write_rows(file, part)
                 parts.append(segment_sums(part))
+                sites_called += int(part.sites.sum())
+                sites_differ += int(part.errors.sum())
     sites, _ = load_sites(genome, panel)
     scale = DegreeScale(sites.lengths(), min_cm)
-    table = segment_pairs(parts, cohorts, scale)
-    write_table(pairs, table)
-    about = read_json(genome.with_suffix(".json")) | {
+    table, about = segment_pairs(parts, cohorts, scale), read_json(genome.with_suffix(".json"))
+    about |= {
         "samples": len(cohorts),
         "pairs_with_segments": len(table),
         "segments": int(table.segments.sum()),
         "searched_cm": round(scale.searched_cm, 6),
     }
+    if _of_haploids(genome):
+        table = _fitted_pairs(table, read_tiles(rows, FITS_ENDING).values(), cohorts)
+        about |= {"pairs_fitted": len(table), "called": sites_called, "differ": sites_differ}
+        about["mean_fraction"] = round(float(table.fraction.mean()), 6) if len(table) else None
+    write_table(pairs, table)
     write_json(summary, about)
     return about
 
 
+def _fitted_pairs(
+    table: pd.DataFrame, tiles: Iterable[Path], cohorts: Mapping[str, str]
+) -> pd.DataFrame:
+    """All fitted pairs of haploids, columns HAPLOID_PAIRS: longest total, then fraction first."""
+    fits = pd.concat([part for tile in tiles for part in read_segments(tile)], ignore_index=True)
+    fits = fits[fits.fraction.notna()]
+    sums = table[["sample1", "sample2", "segments", "total_cM", "longest_cM"]]
+    joined = fits.merge(sums, "left", on=["sample1", "sample2"])
+    absent = {"segments": 0, "total_cM": 0.0, "longest_cM": 0.0}
+    joined = joined.fillna(absent).astype({"segments": np.int64})
+    joined = joined.assign(
+        cohort1=joined.sample1.map(cohorts), cohort2=joined.sample2.map(cohorts)
+    ).sort_values(
+        ["total_cM", "fraction", "sample1", "sample2"],
+        ascending=[False, False, True, True],
+        kind="stable",
+    )
+    return joined[HAPLOID_PAIRS].reset_index(drop=True)
+
+
 def read_segments(path: Path) -> Iterator[pd.DataFrame]:
-    """A table of segments in parts, numbers as numbers."""
+    """A table of segments, or of fits, in parts, numbers as numbers."""
     kinds = {"sample1": str, "sample2": str, "contig": str}
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
         yield from pd.read_csv(

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+#: Of haploids, pairs of sites within so many cM have at most this r2.
+LD_CM, MOST_R2 = 0.5, 0.2
+
 
 @dataclass(frozen=True)
 class SegmentLimits:

@@ -96,12 +96,11 @@ def prepare_genome(
 
         cm = read_map(Path(genetic_map), table)
     af = table.af.to_numpy(np.float64)
-    names = table.chrom.map(canonical_contig)
-    haploid = names.isin(HAPLOID | {canonical_contig(name) for name in x_contigs}).to_numpy()
+    haploid = apart_contigs(table.chrom, x_contigs)
     in_region = in_regions(table, regions) & ~haploid
     left_out = haploid | in_region
     sites = genetic_sites(table, cm, left_out)
-    founders = functools.cache(partial(_founders, folders))  # read if they are needed
+    founders = functools.cache(partial(spread_founders, folders))  # read if they are needed
     errors = ErrorRate(None, 0, 0, 0)
     lod, reason = _lod_or_reason(sites, af, haploid, limits)
     if measure and not reason:
@@ -147,6 +146,12 @@ def prepare_genome(
     write_npz(out, cm=sites.cm, used=sites.used)
     write_json(summary, about)
     return about
+
+
+def apart_contigs(chrom: pd.Series, x_contigs: Sequence[str]) -> np.ndarray:
+    """Sites on contigs that do not recombine, or are haploid in some people: bool (n_sites,)."""
+    apart = HAPLOID | {canonical_contig(name) for name in x_contigs}
+    return chrom.map(canonical_contig).isin(apart).to_numpy()
 
 
 def _lod_or_reason(
@@ -195,7 +200,7 @@ def load_sites(path: Path, panel: Path) -> tuple[GeneticSites, pd.DataFrame]:
     return GeneticSites(table.chrom.to_numpy(), table.pos.to_numpy(np.int64), cm, used), table
 
 
-def _founders(folders: Sequence[Path]) -> Planes:
+def spread_founders(folders: Sequence[Path]) -> Planes:
     """Planes of at most MOST_FOUNDERS founders, spread evenly over all cohorts."""
     planes = [load_planes(folder)[0] for folder in folders]
     places = [(k, row) for k, one in enumerate(planes) for row in range(one.n_samples)]

@@ -77,12 +77,13 @@ def haploid_pairs(
     af: np.ndarray,
     steps: np.ndarray,
     *,
+    split: int = 0,
     error_rate: float,
     max_generations: float,
     iterations: int,
     threads: int,
 ) -> HaploidPairs:
-    """Fit all pairs of haploid samples.
+    """Fit all pairs of haploid samples, or those between two groups of them.
 
     Parameters
     ----------
@@ -92,6 +93,8 @@ def haploid_pairs(
         ALT frequencies in the samples' population; NaN where unknown.
     steps : float64 array, (n_sites,)
         `morgan_steps`.
+    split : int
+        0: all pairs. Else the pairs of the samples before this row with those from it on.
     error_rate : float
         Share of alleles that are read as the other one; above 0.
     max_generations : float
@@ -132,8 +135,8 @@ def haploid_pairs(
     pairs = max(1, ALLELES_AT_ONCE // len(steps))
     tasks = [
         (row, first, min(first + pairs, n))
-        for row in range(n - 1)
-        for first in range(row + 1, n, pairs)
+        for row in range(split or n - 1)
+        for first in range(split or row + 1, n, pairs)
     ]
     fits, counts, segments = [np.zeros((0, 5))], [np.zeros((0, 2), np.int64)], []
     before = 0
@@ -146,4 +149,6 @@ def haploid_pairs(
     called, differ = np.concatenate(counts).T
     listed = np.concatenate([np.zeros((0, 5), np.int64), *segments])
     a, b = np.triu_indices(n, 1)
+    if split:
+        a, b = (grid.ravel() for grid in np.mgrid[:split, split:n])
     return HaploidPairs(a, b, called, differ, np.concatenate(fits), listed)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..epistasis.scan_data import NAMES
+from ..io.batches import ONLY_HAPLOID
 from .words import METHODS
 
 
@@ -273,7 +274,7 @@ def population_figures(analyses: Sequence[str]) -> list[Figure]:
 
 
 def ibd_figures(enabled: bool) -> list[Figure]:
-    """Figures of `ibd`, if segments are sought."""
+    """Figures of `ibd`, if segments of diploids are sought."""
     drawn = (
         (
             "ibd",
@@ -312,7 +313,9 @@ def study_figures(
         *(imputation_figures() if config["impute"]["evaluate"] else []),
         *community_figures(config["communities"]["methods"]),
         *comparison_figures(config["compare"]["analyses"]),
-        *ibd_figures("ibd" in config["compare"]["analyses"]),
+        *ibd_figures(
+            "ibd" in config["compare"]["analyses"] and config["contigs"]["haploid"] != ONLY_HAPLOID
+        ),
         *geography_figures(placed),
         *population_figures(config["population"]["analyses"]),
         *site_scan_figures(config["epistasis"]["order"], phenotype),

@@ -21,11 +21,11 @@ from ..ibd.options import EXPORTS as SEGMENT_FORMATS
 from ..io.batches import OF_PLOIDY, ONLY_HAPLOID
 
 #: Analyses and formats that compare heterozygotes, phase them, or count two copies.
-DIPLOID_COMPARISONS = ("kinship", "pc_relate", "mixture", "ibd")
+DIPLOID_COMPARISONS = ("kinship", "pc_relate", "mixture")
 DIPLOID_STATISTICS = ("runs", "ancestry")
 DIPLOID_FORMATS = ("vcf", "zarr", "king", *SEGMENT_FORMATS)
 #: What reads genotypes of two alleles besides, so that polyploids do without.
-TWO_ALLELES = ("identity", "ld", "local", "plink", "mibs")
+TWO_ALLELES = ("identity", "ld", "ibd", "local", "plink", "mibs")
 #: Components of polyploids in the space `pcs`, where `auto` would be chosen by genotypes.
 COMPONENTS = 8
 #: Largest least common multiple of a study's ploidies: so many bits has a genotype at most.

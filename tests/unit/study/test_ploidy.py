@@ -76,14 +76,20 @@ def test_haploids_change_the_configuration(tmp_path, monkeypatch):
     config, sentences = for_ploidy(before, 1)
     assert before == fill_config(given), "it is not changed"
     assert config["contigs"]["haploid"] == ONLY_HAPLOID
-    assert config["compare"]["analyses"] == ["identity", "ld"]
+    assert config["compare"]["analyses"] == ["identity", "ld", "ibd"]
     assert config["population"]["analyses"] == ["diversity"]
     assert config["export"]["formats"] == ["plink"] and config["epistasis"]["order"] == []
     assert config["geodesic"]["space"] == ["genotypes"]
     assert (config["close_kinship"], config["panel"]["min_hwe_p"]) == (0, 0)
     assert (config["contigs"]["x"], config["qc"]["max_mendel_rate"]) == ([], 1)
     told = " ".join(sentences)
-    for word in ("kinship, ibd", "runs, ancestry", "vcf (export", "scans for interactions"):
+    for word in (
+        "kinship (compare",
+        "ibd (geodesic",
+        "runs, ancestry",
+        "vcf (export",
+        "scans for interactions",
+    ):
         assert word in told, word
     for names, query in ((["mixture", "identity"], "a.vcf"), (["mixture"], None)):
         block = {"compare": {"analyses": names, "query": "a.vcf"}}

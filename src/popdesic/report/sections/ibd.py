@@ -10,6 +10,7 @@ import pandas as pd
 from ...cohort.map_rates import rate_words
 from ...core.files import read_json
 from ...core.tables import read_table
+from ...ibd.definition import LD_CM, MOST_R2
 from ...ibd.genotype_errors import LEAST_RATE
 from ...ibd.verdict import DISTANT, relation_by_pair, surely_close
 from ...ibd.windows import FEWEST_SAMPLES
@@ -30,7 +31,7 @@ def ibd_section(results: Path, figures: Path, enabled: bool) -> dict[str, Any] |
     -------
     dict
         ``words`` and ``notes`` (lists of sentences), ``rows`` (at most MOST_PAIRS) and ``n`` of the
-        table of pairs, ``figures``: list of FigureText.
+        table of pairs, ``figures``: list of FigureText; ``haploid``: whether the samples are.
     """
     path = results / "ibd/summary.json"
     if not enabled or not path.exists():
@@ -39,6 +40,15 @@ def ibd_section(results: Path, figures: Path, enabled: bool) -> dict[str, Any] |
     if reason := about.get("not_searched"):
         return {"words": [_unsought(reason)], "notes": [], "rows": [], "n": 0, "figures": []}
     pairs = read_table(results / "ibd/pairs.tsv")
+    if about.get("ploidy") == 1:
+        return {
+            "haploid": True,
+            "words": _words(about) + _fractions(about),
+            "notes": _haploid_notes(about),
+            "rows": [_haploid_row(row) for row in pairs.head(MOST_PAIRS).to_dict("records")],
+            "n": len(pairs),
+            "figures": [],
+        }
     table, judged = judged_relatives(results) or (None, {"tells": False})
     relations = relation_by_pair(table)
     sizes = {
@@ -47,6 +57,7 @@ def ibd_section(results: Path, figures: Path, enabled: bool) -> dict[str, Any] |
         "n_ibd_close": close_words(table, judged),
     }
     return {
+        "haploid": False,
         "words": _words(about),
         "notes": _notes(about),
         "rows": [_row(row, relations) for row in pairs.head(MOST_PAIRS).to_dict("records")],
@@ -112,6 +123,41 @@ def _row(row: dict[str, str], relations: dict[frozenset[str], str]) -> dict[str,
     return row | lengths | {"kinship": f"{float(row['kinship']):.3f}", "relation": relation}
 
 
+def _fractions(about: dict[str, Any]) -> list[str]:
+    """What the fractions of haploids mean."""
+    if not about["pairs_fitted"]:
+        return ["No pair has enough sites."]
+    return [
+        f"Over {plural(about['pairs_fitted'], 'pair')} a mean fraction of "
+        f"{about['mean_fraction']:.3f} of the genome is identical by descent. The fraction is 1 "
+        "for clones, about 0.5 for a parent and its progeny or for siblings of one cross, and near "
+        "0 for strangers."
+    ]
+
+
+def _haploid_notes(about: dict[str, Any]) -> list[str]:
+    rate = about["limits"]["error_rate"]
+    notes = [
+        f"{number(about['used'])} of {number(about['sites'])} sites ({about['genome_cm']:.0f} cM) "
+        f"were used: no two within {LD_CM:g} cM have an r² above {MOST_R2:g}, because sites that "
+        "predict each other look like old common ancestors. The shortest segment allowed has a "
+        f"mean LOD of {about['lod_of_shortest']:.0f}."
+    ]
+    if about["called"]:
+        notes.append(
+            f"Inside the segments {percent(about['differ'] / about['called'], 2)} of the alleles "
+            f"differ. The error rate of {percent(rate, 2)} (error_rate) explains "
+            f"{percent(2 * rate, 2)}."
+        )
+    return notes + _common_notes(about)
+
+
+def _haploid_row(row: dict[str, str]) -> dict[str, str]:
+    """A pair of haploids, its numbers rounded."""
+    digits = {"total_cM": 1, "longest_cM": 1, "fraction": 3, "generations": 1, "LOD": 0}
+    return row | {name: f"{float(row[name]):.{places}f}" for name, places in digits.items()}
+
+
 def _notes(about: dict[str, Any]) -> list[str]:
     used = about["used"]
     notes = [
@@ -120,7 +166,18 @@ def _notes(about: dict[str, Any]) -> list[str]:
         f"of {about['window_sites']} sites. The shortest segment allowed has a mean LOD of "
         f"{about['lod_of_shortest']:.0f}."
     ]
-    notes += error_words(about)
+    notes += error_words(about) + _common_notes(about)
+    if count := about["sites_in_regions"]:
+        share = percent(count / about["sites"], 1)
+        notes.append(f"Regions of long-range LD were left out ({share} of the sites).")
+    if regions := about["shared_too_often"]:
+        places = [f"{name}:{first / 1e6:.1f}-{last / 1e6:.1f} Mb" for name, first, last in regions]
+        notes.append(f"Regions in which too many founders share were left out: {join(places)}.")
+    return notes
+
+
+def _common_notes(about: dict[str, Any]) -> list[str]:
+    notes = []
     if about["founders"] < FEWEST_SAMPLES:
         notes.append(
             f"Segments may have been missed: with frequencies from {about['founders']} founders, "
@@ -129,11 +186,6 @@ def _notes(about: dict[str, Any]) -> list[str]:
     if words := rate_words(about["map"]):
         notes.append(words)
     if names := about["haploid_contigs"]:
-        notes.append(f"Contigs that may be haploid were left out: {join(names)}.")
-    if count := about["sites_in_regions"]:
-        share = percent(count / about["sites"], 1)
-        notes.append(f"Regions of long-range LD were left out ({share} of the sites).")
-    if regions := about["shared_too_often"]:
-        places = [f"{name}:{first / 1e6:.1f}-{last / 1e6:.1f} Mb" for name, first, last in regions]
-        notes.append(f"Regions in which too many founders share were left out: {join(places)}.")
+        what = "do not recombine" if about.get("ploidy") == 1 else "may be haploid"
+        notes.append(f"Contigs that {what} were left out: {join(names)}.")
     return notes
