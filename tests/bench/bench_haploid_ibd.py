@@ -2,7 +2,7 @@
 
     python tests/bench/bench_haploid_ibd.py [--strangers 60] [--sites 12000] [--contigs 12]
         [--block 15] [--max-generations 10] [--iterations 100] [--seeds 1 2] [--hmmibd PATH]
-        [--quick]
+        [--coalescent] [--quick]
 
 Contigs of 100 cM; 0.1 % of all alleles are wrong, 2 % are missing (`tests/scenes/haploids.py`):
 strangers, two clones of one, four progeny of two, and two progeny of one of these and a stranger.
@@ -12,6 +12,10 @@ thread.
 
 Rows, by kind of pair: pairs; true and found share of IBD; distance of both, mean and largest; share
 of sites whose state is right on the most likely path; highest LOD. Then seconds for all pairs.
+
+--coalescent: strangers of one population by msprime (three contigs of 50 cM), and the sites that a
+study takes (`ibd.haploid_study.unlinked_sites`). One more line: what strangers share in segments of
+at least MIN_CM, by their genealogies (from SHORTEST on) and as found.
 
 --hmmibd: the program of https://github.com/glipsnort/hmmIBD. It reads the same alleles and
 frequencies as text, and prints five decimals. Rows: pairs whose fits took the same iterations; the
@@ -28,13 +32,17 @@ from pathlib import Path
 import commandline
 import numpy as np
 import pandas as pd
-from scenes.haploids import Haploids, haploids
+from scenes.haploids import SHORTEST, Haploids, coalescent_haploids, haploids
 from timing import print_table
 
 import popdesic
+from popdesic.engine.select import cpu_backend
+from popdesic.ibd.haploid_study import unlinked_sites
 
 #: Recombination in hmmIBD and in the scenes.
 CM_A_BP = 7.4e-5
+#: Shortest segment of strangers that counts, in cM.
+MIN_CM = 3.0
 
 
 def kinds_of(scene: Haploids, pairs: pd.DataFrame, shared: np.ndarray) -> np.ndarray:
@@ -77,6 +85,28 @@ def apart(scene: Haploids) -> Haploids:
         **{name: getattr(scene, name)[kept] for name in ("positions", "contigs")},
         cm=scene.positions[kept] * CM_A_BP,
     )
+
+
+def unlinked(scene: Haploids) -> Haploids:
+    """The sites that a study takes."""
+    planes = popdesic.pack(np.where(scene.alleles < 0, -1, 2 * scene.alleles).astype(np.int8))
+    kept = unlinked_sites(planes, scene.contigs, scene.cm, cpu_backend(1))
+    return scene._replace(
+        **{name: getattr(scene, name)[..., kept] for name in ("alleles", "ancestors", "af")},
+        **{name: getattr(scene, name)[kept] for name in ("positions", "contigs", "cm")},
+    )
+
+
+def beside_trees(shared: np.ndarray, segments: pd.DataFrame, cm: float) -> list[str]:
+    """Shares of the genome in long segments of strangers: true, found, distance, found of none."""
+    n = len(shared)
+    found = np.zeros((n, n))
+    for one in segments[(segments.cM >= MIN_CM) & (segments.sample2 < n)].itertuples():
+        found[one.sample1, one.sample2] += one.cM / cm
+    pairs = np.triu_indices(n, 1)
+    true, seen = shared[pairs], found[pairs]
+    numbers = true.mean(), seen.mean(), np.abs(true - seen).mean(), seen[true == 0].mean()
+    return [str(len(true)), str(int((true == 0).sum())), *(f"{value:.4f}" for value in numbers)]
 
 
 def peer(program: Path, scene: Haploids, iterations: int, most: float | None) -> tuple:
@@ -126,13 +156,17 @@ def main() -> None:
     parser.add_argument("--max-generations", type=float)
     parser.add_argument("--iterations", type=int, default=100)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--coalescent", action="store_true")
     parser.add_argument("--hmmibd", type=Path)
     options = commandline.parse(parser, strangers=12, sites=1200, contigs=6, seeds=[1])
-    parts, rows, seconds, sizes = [], [], 0.0, []
+    parts, rows, seconds, sizes, trees = [], [], 0.0, [], []
     for seed in options.seeds:
-        scene = apart(
-            haploids(seed, options.strangers, options.sites, options.contigs, block=options.block)
-        )
+        if options.coalescent:
+            scene, shared = coalescent_haploids(seed, options.strangers)
+            scene = unlinked(apart(scene))
+        else:
+            size = options.strangers, options.sites, options.contigs
+            scene = apart(haploids(seed, *size, block=options.block))
         given = {"centimorgans": scene.cm, "af": scene.af, "threads": 1}
         given |= {"max_generations": options.max_generations, "iterations": options.iterations}
         sites = scene.positions, scene.contigs
@@ -143,6 +177,8 @@ def main() -> None:
         seconds += took
         parts.append(judge(scene, pairs, segments))
         sizes.append(pairs.iterations.mean())
+        if options.coalescent:
+            trees.append([str(seed), *beside_trees(shared, segments, 150.0)])
         if options.hmmibd:
             theirs = peer(options.hmmibd, scene, options.iterations, options.max_generations)
             rows.append([seed, *compare(pairs, segments, theirs), f"{took:.2f}"])
@@ -163,6 +199,17 @@ def main() -> None:
         f"{seconds:.2f} s for {len(table)} pairs, {1e3 * seconds / len(table):.2f} ms a pair; "
         f"{np.mean(sizes):.1f} iterations a pair"
     )
+    if trees:
+        header = [
+            "draw",
+            "pairs",
+            f"without {SHORTEST} cM",
+            "true",
+            "found",
+            "off",
+            "found of none",
+        ]
+        print_table(f"strangers in segments of at least {MIN_CM:g} cM", header, trees)
     if rows:
         header = ["draw", "pairs", "same iterations", "most off", "its segments", "ours", "both"]
         print_table("beside hmmIBD", [*header, "its s", "our s"], rows)

@@ -25,6 +25,9 @@ distance: {metric: ibs}
 geodesic: {alpha: [2], space: [genotypes]}
 embedding: {ensemble: 0}
 communities: {methods: [tree]}
+species: yeast
+compare: {analyses: [kinship, pc_relate, identity, mixture, ld, ibd]}
+ibd: {min_cm: 20}
 """
 
 
@@ -137,6 +140,24 @@ def test_clones_are_identical_and_groups_are_the_populations(study, drawn, on_pa
     found = read_table(study / "results/communities/partition.tsv").set_index("sample")
     labels = np.array([f"P{k}" for k in drawn[1]])
     assert len(set(zip(found.loc[sorted(found.index)].community, labels, strict=True))) == 2
+
+
+def test_clones_share_their_genome_by_descent(study, drawn):
+    """All pairs are fitted; the page says what a fraction means."""
+    pairs = read_table(study / "results/ibd/pairs.tsv")
+    assert len(pairs) == N * (2 * N - 1)
+    assert pairs.loc[0, ["sample1", "sample2"]].tolist() == ["s00", "s01"]
+    fractions = pairs.fraction.astype(float)
+    one, two = (drawn[1][pairs[name].str[1:].astype(int)] for name in ("sample1", "sample2"))
+    assert fractions[0] > 0.99 and fractions[one != two].mean() < 0.01
+    about = read_json(study / "results/ibd/summary.json")
+    assert about["map"] == "375 cM/Mb" and about["used"] > 50 and about["segments"] >= 2
+    assert not (study / "results/compare/relatives.tsv").exists()
+    page = (study / "results/report/report.html").read_text()
+    assert 'id="ibd"' in page and "The fraction is 1 for clones" in page
+    assert "IBD2 cM" not in page and ">Generations</th>" in page
+    assert "hmmIBD" in (study / "results/report/methods.md").read_text()
+    assert "Identity by descent" in page and "ibd (compare.analyses)" not in page
 
 
 def test_a_haploid_is_placed(study, tmp_path, capsys):

@@ -72,11 +72,7 @@ def prepare_haploids(
     af = table.af.to_numpy(np.float64)
     chrom, pos = table.chrom.to_numpy(), table.pos.to_numpy(np.int64)
     left_out = apart_contigs(table.chrom, [])
-    used = np.zeros(len(table), bool)
-    founders = spread_founders(folders)
-    for first, last in contig_runs(chrom):
-        if not left_out[first]:
-            used[first:last] = ~_in_ld(founders, cm, first, last, backend)
+    used = unlinked_sites(spread_founders(folders), chrom, cm, backend) & ~left_out
     sites = GeneticSites(chrom, pos, cm, used)
     lod, reason = _lod_or_reason(sites, af, limits)
     if reason:
@@ -107,8 +103,26 @@ def prepare_haploids(
     return about
 
 
+def unlinked_sites(
+    founders: Planes, chrom: np.ndarray, cm: np.ndarray, backend: Backend
+) -> np.ndarray:
+    """Choose sites of which no two within LD_CM have an r2 above MOST_R2: bool (n_sites,).
+
+    Parameters
+    ----------
+    founders : Planes
+        Of samples, two equal alleles each.
+    chrom, cm : arrays, (n_sites,)
+        Contig and genetic position; those of a contig are consecutive and do not fall.
+    """
+    kept = np.zeros(len(cm), bool)
+    for first, last in contig_runs(chrom):
+        kept[first:last] = ~_in_ld(founders, cm, first, last, backend)
+    return kept
+
+
 def _in_ld(founders: Planes, cm: np.ndarray, first: int, last: int, backend: Backend) -> np.ndarray:
-    """Sites of a contig that are left out: with one that stays they have an r2 above MOST_R2."""
+    """Sites of a contig that are left out."""
     word = first // 64
     words = np.ascontiguousarray(founders.words[:, :, word : -(-last // 64)])
     here = genotypes_of(Planes(words, last - 64 * word), np.arange(len(words)))

@@ -141,7 +141,9 @@ def _haploid_notes(about: dict[str, Any]) -> list[str]:
         f"{number(about['used'])} of {number(about['sites'])} sites ({about['genome_cm']:.0f} cM) "
         f"were used: no two within {LD_CM:g} cM have an r² above {MOST_R2:g}, because sites that "
         "predict each other look like old common ancestors. The shortest segment allowed has a "
-        f"mean LOD of {about['lod_of_shortest']:.0f}."
+        f"mean LOD of {about['lod_of_shortest']:.0f}.",
+        "Allele frequencies are those of all founders. So samples of one of several populations "
+        "that differ much look related.",
     ]
     if about["called"]:
         notes.append(
