@@ -43,10 +43,15 @@ def tab(panel: str) -> str:
 
 QUESTIONS = (
     Question("How many samples and sites were analysed?", r"598 samples of 3 cohorts"),
-    Question("Which samples are duplicates?", r"PC_0445-C and PC_0578-A"),
-    Question("Which samples were left out, and why?", r"call rate below .*PC_1179-C .*AT00248"),
+    Question("Which samples are duplicates?", r"twins \(PC_0445-C and PC_0578-A\)", "#found dd"),
+    Question(
+        "Which samples were left out, and why?",
+        r"quality control: AT00248 and PC_1179-C \(call rate\)",
+        "#found dd",
+    ),
     Question("Is there structure?", r"principal components exceed chance"),
     Question("Which groups are there, and do labels follow them?", r"separate 4 communities.*ARI"),
+    Question("Are CHB and JPT different?", r"CHB and JPT least \(0\.009 ± 0\.001\)"),
     Question("Is the new cohort off?", r"arctic.*allele frequencies differ by .*sampling alone"),
     Question("Which loci interact?", r"ps0231632 .* and ps0464519 .* interact"),
     Question("Which analyses were not run?", r"not run: ancestry proportions", "header p"),
@@ -61,6 +66,24 @@ QUESTIONS = (
         r"AT\d+|PC_\d+",
         "#comparisons tbody tr, #ibd tbody tr",
         (contents("comparisons"),),
+    ),
+    Question(
+        "How different are two populations?",
+        r"CHB\s+EUR\s+0\.1288 ± 0\.0061",
+        "#population tbody tr",
+        (contents("population"),),
+    ),
+    Question(
+        "Was a cohort genotyped otherwise than the others?",
+        r"Cohort arctic has 124 sites .* look like artefacts",
+        "#notes li",
+        (contents("notes"),),
+    ),
+    Question(
+        "How accurate are imputed genotypes?",
+        r"arctic\s+mode\s+all sites\s.*0\.41",
+        "#imputation tbody tr",
+        (contents("imputation"),),
     ),
     Question(
         "Is the best interaction one locus or LD around it?",

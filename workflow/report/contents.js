@@ -77,6 +77,7 @@ function makeTabs(tabs) {
 function reveal(element) {
   const section = element.closest("main > section");
   if (section) setFolded(section, false);
+  for (let part = element.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
   let figure = element.closest(".tabs > [data-tab]");
   while (figure) {
     if (document.getElementById(`tab-${figure.id}`)) chooseTab(figure.parentElement, figure);

@@ -18,8 +18,10 @@ from .words import count_relations, join, number, plural
 DEGREES = {"first": FIRST, "second": SECOND, "third": THIRD}
 #: A limit in the configuration may be rounded by this share (0.0884 for 2**-3.5).
 ROUNDED = 1e-3
+#: Most pairs of duplicates that the sentence names.
+MOST_PAIRS = 2
 #: Start of the sentence on a genome too short to tell degrees.
-TOO_SHORT = "Degrees of relationship are not told: "
+TOO_SHORT = "Degrees are not named: "
 
 
 def untold_by_ancestry(results: Path) -> list[str]:
@@ -42,9 +44,8 @@ def why_no_degrees(about: dict[str, Any]) -> str:
     if about["tells"]:
         return ""
     return (
-        f"{TOO_SHORT}only {about['searched_cm']:.0f} cM were searched, and chance decides which "
-        f"part of a genome relatives share. At least {number(round(about['least_cm']))} cM are "
-        "needed."
+        f"{TOO_SHORT}they need {number(round(about['least_cm']))} cM. In the "
+        f"{about['searched_cm']:.0f} cM searched, chance decides how much relatives share."
     )
 
 
@@ -69,7 +70,11 @@ def kin_verdict(results: Path, min_kinship: float) -> str | None:
     close = {name: relations[name] for name in CLOSE if name in relations}
     said = []
     if same:
-        said.append(f"{plural(same, 'pair')} of duplicates or identical twins")
+        named = "; ".join(" and ".join(pair) for pair in same) if len(same) <= MOST_PAIRS else ""
+        said.append(
+            f"{plural(len(same), 'pair')} of duplicates or identical twins"
+            f"{f' ({named})' if named else ''}"
+        )
     if close:
         total = plural(sum(close.values()), "pair")
         said.append(f"{total} of relatives ({count_relations(close)})")
@@ -110,17 +115,18 @@ def _left_out(results: Path) -> str:
     return text
 
 
-def _same_pairs(results: Path) -> int:
+def _same_pairs(results: Path) -> list[tuple[str, str]]:
     """Pairs of samples of one person, by identity or, where this was not sought, by kinship."""
     table, _ = judged_relatives(results)
     rows = table[table.relation == SAME]
-    pairs = {frozenset(pair) for pair in zip(rows.sample_a, rows.sample_b, strict=True)}
+    pairs = {tuple(sorted(pair)) for pair in zip(rows.sample_a, rows.sample_b, strict=True)}
     path = results / "compare/identity.tsv"
     if path.exists():
         table = read_table(path)
         table = table[table.verdict == "same"]
-        pairs |= {frozenset(pair) for pair in zip(table["query"], table["match"], strict=True)}
-    return len(pairs)
+        same = zip(table["query"], table["match"], strict=True)
+        pairs |= {tuple(sorted(pair)) for pair in same}
+    return sorted(pairs)
 
 
 def _told(found: Resolution, min_kinship: float) -> list[str]:

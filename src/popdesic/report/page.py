@@ -38,7 +38,7 @@ from .sections.checks import check_section
 from .sections.communities import community_section
 from .sections.comparisons import KIN, comparison_section, same_people
 from .sections.epistasis import epistasis_findings, epistasis_section
-from .sections.geodesics import geodesic_findings, map_findings
+from .sections.geodesics import geodesic_findings, map_findings, needless_maps, plain_spaces
 from .sections.geography import geography_section
 from .sections.ibd import ibd_findings, ibd_section
 from .sections.imputation import beagle_findings, genotype_findings, imputation_section
@@ -118,6 +118,7 @@ def write_report(
     compared = configuration["compare"]["analyses"]
     texts = describe_figures(outcome, figures, segments.get("min_cm", 0))
     parts = dict.fromkeys(text.part for text in texts)
+    needless = needless_maps(outcome)
     sections = further_sections(outcome, figures, configuration)
     findings = [
         *study_findings(outcome, close, configuration, checks.pop("findings")),
@@ -193,9 +194,11 @@ def write_report(
         geodesics=geodesic_rows(outcome),
         spaces=SPACES,
         close=close.to_dict("records"),
-        parameters=parameter_rows(configuration),
+        parameters=sorted(parameter_rows(configuration), key=lambda row: not row["changed"]),
         figures={part: [t for t in texts if t.part == part and not t.family] for part in parts},
-        families=figure_families(texts),
+        families=figure_families([text for text in texts if text.name not in needless]),
+        needless=figure_families([text for text in texts if text.name in needless]),
+        plain_serves=plain_spaces(outcome) >= set(outcome.spaces),
         sections=[(name, heading) for name, heading, _ in sections],
         phenotypes=scans_of(sections),
         files=file_rows(outcome),

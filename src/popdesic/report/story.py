@@ -25,6 +25,16 @@ from .words import join, number, percent, plural
 
 #: Most newcomers that have a sentence each; of more, one sentence counts them.
 MOST_NEWCOMERS = 3
+#: Most samples that were left out whose names are in the sentence.
+MOST_LOST = 3
+#: Why a sample was left out, by `left_out`; "NA" passed, and shares too few sites with others.
+LOST = {
+    "qc.min_sample_call_rate": "call rate",
+    "qc.max_heterozygosity_sd": "heterozygosity",
+    "qc.sex_mismatch": "sex",
+    "qc.max_mendel_rate": "Mendelian errors",
+    "NA": "too few sites in common with others",
+}
 #: Agreement (ARI) from which communities are said to follow a label, and below which they do not.
 FOLLOWS, DIFFERS = 0.8, 0.2
 #: Share of the subsamples in which a stable sample falls into the same community.
@@ -117,8 +127,19 @@ def _input(outcome: Outcome) -> Sentence:
         f"{plural(int(outcome.panel['n_sites']), 'site')}."
     )
     if read > kept:
-        text += f" {plural(read - kept, 'sample')} did not pass quality control."
+        text += f" {plural(read - kept, 'sample')} did not pass quality control{_lost(outcome)}."
     return Sentence("Data", text, "data")
+
+
+def _lost(outcome: Outcome) -> str:
+    """Names of few samples that were left out, with the reason; nothing for many."""
+    lost = outcome.qc[~outcome.qc["sample"].isin(outcome.samples["sample"])]
+    if len(lost) > MOST_LOST:
+        return ""
+    of: dict[str, list[str]] = {}
+    for name, filtered in zip(lost["sample"], lost["left_out"], strict=True):
+        of.setdefault(LOST.get(filtered, filtered), []).append(name)
+    return f": {'; '.join(f'{join(names)} ({why})' for why, names in of.items())}"
 
 
 def _changes(outcome: Outcome, before: dict | None) -> list[Sentence]:

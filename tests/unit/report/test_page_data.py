@@ -408,7 +408,9 @@ def test_relatives_are_counted(outcome):
     assert "3 close pairs: 2 full-sibling and 1 second-degree" in finding.text
     write_relatives(outcome.folder, [("a", "v", "sharing only")], searched=60.0)
     _, finding = relatives_findings(outcome.folder)
-    assert finding.text.startswith("Degrees of relationship are not told: only 60 cM were searched")
+    assert finding.text.startswith(
+        "Degrees are not named: they need 1\u202f000 cM. In the 60 cM searched"
+    )
     part = comparison_section(outcome.folder, outcome.folder / "figures", ["kinship"])
     assert part["no_degrees"] == finding.text
     assert [part["kinship"]["rows"][0][name] for name in ("relation", "low", "king")] == [

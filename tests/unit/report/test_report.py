@@ -260,6 +260,29 @@ def test_geodesics_that_auto_repeats_are_shown_once(tmp_path):
     assert len(found.pictures) == 13
 
 
+def test_geodesics_fold_where_plain_distances_serve(tmp_path):
+    """To one line each, with all that is open otherwise."""
+    cohorts = {"only": [f"s{i}" for i in range(6)]}
+    pages = {}
+    for reason in ("lead", "same order"):
+        _, _, out = build(tmp_path / reason, cohorts, ["only"], choice={"reason": reason})
+        pages[reason] = out.read_text("utf-8")
+    lines = (
+        "<summary>Geodesics: in this study, plain distances order pairs as well</summary>",
+        "<summary>Maps of geodesics where plain distances order pairs as well</summary>",
+    )
+    assert not any(line in pages["lead"] for line in lines)
+    folded = pages["same order"]
+    opened = [folded.index(line) for line in lines]
+    closed = [folded.rindex("</details>", at, folded.index("</section>", at)) for at in opened]
+    for part, (start, end) in zip(
+        ("fig-alpha", "fig-pcoa.pcs.alpha2"), zip(opened, closed, strict=True), strict=True
+    ):
+        assert start < folded.index(f'id="{part}"') < end
+    assert folded.index('id="fig-pcoa.pcs.alphaauto"') < opened[1]
+    assert len(Page(folded).pictures) == len(Page(pages["lead"]).pictures)
+
+
 @pytest.mark.parametrize(
     ("value", "density", "kept", "corrected"),
     [(2.0, "keep", 1, 0), (2.0, "correct", 0, 1), (1.0, "keep", 0, 0), (1.0, "correct", 0, 0)],

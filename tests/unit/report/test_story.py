@@ -112,7 +112,9 @@ def write_communities(outcome: Outcome, structure: str, wrong: int = 1, **about)
 def test_samples_and_sites(tmp_path):
     text = told(study(tmp_path, left_out=("o3", "o4")))["Data"]
     expected = "34 samples of 2 cohorts were compared at 40 sites. 2 samples did not pass"
-    assert text.startswith(expected)
+    assert text.startswith(f"{expected} quality control: o3 and o4 (call rate).")
+    many = told(study(tmp_path / "many", left_out=("o3", "o4", "o5", "o6")))["Data"]
+    assert many.endswith("4 samples did not pass quality control.")
 
 
 @pytest.mark.parametrize(
@@ -184,7 +186,8 @@ def test_relatives_and_duplicates(tmp_path):
     same = [("o1", "o2", "same"), ("o2", "o1", "same"), ("o4", "o5", "different")]
     write_kinship(outcome.folder, 1e-4, rows, same)
     assert told(outcome)["Relatives"] == (
-        "1 pair of duplicates or identical twins and 1 pair of relatives (1 parent–child). "
+        "1 pair of duplicates or identical twins (o1 and o2) and 1 pair of relatives (1 "
+        "parent–child). "
         "Relatives of the third degree and beyond cannot all be found on this panel."
     )
 
@@ -235,14 +238,15 @@ def test_no_degree_is_told_of_a_short_genome_or_a_wide_interval(tmp_path):
     rows = [("o1", "o2", "duplicate or identical twin"), ("o1", "o3", "sharing only")]
     write_kinship(outcome.folder, 1e-5, rows, searched=53.0, differ=1)
     assert told(outcome)["Relatives"] == (
-        "1 pair of duplicates or identical twins and 1 pair that share more than unrelated samples "
-        "do. Degrees of relationship are not told: only 53 cM were searched, and chance decides "
-        "which part of a genome relatives share. At least 1\u202f000 cM are needed."
+        "1 pair of duplicates or identical twins (o1 and o2) and 1 pair that share more than "
+        "unrelated samples do. Degrees are not named: they need 1\u202f000 cM. In the 53 cM "
+        "searched, chance decides how much relatives share."
     )
     write_kinship(outcome.folder, 1e-5, [*rows, ("o2", "o4", "full siblings")])
     assert told(outcome)["Relatives"] == (
-        "1 pair of duplicates or identical twins, 1 pair of relatives (1 full-sibling) and 1 pair "
-        "of relatives whose degree cannot be told (their intervals span more than two degrees)."
+        "1 pair of duplicates or identical twins (o1 and o2), 1 pair of relatives (1 "
+        "full-sibling) and 1 pair of relatives whose degree cannot be told (their intervals span "
+        "more than two degrees)."
     )
 
 

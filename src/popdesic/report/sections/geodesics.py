@@ -15,6 +15,8 @@ FEW_BRIDGES = 5
 FEW_SHARE = 0.05
 #: Share of the variance on the first coordinate above which it alone makes a map.
 DOMINANT = 0.9
+#: Reasons of a choice (`geodesic.metrics.Choice`) by which plain distances serve.
+PLAIN_SERVES = ("plain", "same order")
 #: At most this share of the samples are outliers; more are a group.
 MOST_OUTLIERS = 0.05
 
@@ -126,11 +128,28 @@ def _choice(space: str, choice: dict, outcome: Outcome) -> Finding:
                 " These geodesics order pairs differently: their rank correlation with plain "
                 f"distances is {choice['agreement']:.3f}."
             )
-        elif choice["reason"] in ("plain", "same order"):
+        elif choice["reason"] in PLAIN_SERVES:
             text += f" Geodesics are {_compared(choice)}: plain distances are shown."
     if choice["pcs"] is not None:
         text += f" Distances are of {plural(choice['pcs'], 'component')}."
     return Finding("note", f"Choice of geodesics ({space})", text)
+
+
+def plain_spaces(outcome: Outcome) -> set[str]:
+    """Spaces in which the choice says that plain distances order pairs as well as geodesics."""
+    reasons = {space: choice["reason"] for space, choice in outcome.choice.items()}
+    return {space for space, reason in reasons.items() if reason in PLAIN_SERVES}
+
+
+def needless_maps(outcome: Outcome) -> set[str]:
+    """Maps of geodesics of a listed α where plain distances serve, by the stem of their files."""
+    return {
+        f"{method}.{space}.alpha{alpha}"
+        for method in ("pcoa", "umap", *outcome.further)
+        for space in plain_spaces(outcome)
+        for alpha in outcome.alphas
+        if alpha != "auto" and not outcome.geodesics[space, alpha]["plain"]
+    }
 
 
 def _compared(choice: dict) -> str:
