@@ -1,6 +1,6 @@
 """Local ancestry of drawn people whose tracts are known, with phase by ourselves and the true one.
 
-    python tests/bench/bench_local_ancestry.py [--seeds 11 12 13] [--splits 1050 3500]
+    python tests/bench/bench_local_ancestry.py [--seeds 11 12 13] [--splits 1050 3500] [--flare JAR]
 
 Draws two sources that separated so many generations ago (F_ST 0.05 and 0.13), and people who
 descend from both in halves, since 10 generations, on 15 Mb with a site in 4 kb. True tracts come
@@ -8,14 +8,22 @@ from the nodes of the tree sequence at the admixture. A line a scene: F_ST, the 
 the right pair of labels, with phase by `popdesic.phase_genotypes` from the sources and with the
 true phase, the lowest share of a sample, the mean error of proportions, and the median number of
 generations. Under "unmixed" are people of the first source: the mean proportion that they are given
-of it, and the lowest.
+of it, and the lowest. With `--flare`, the jar of FLARE (github.com/browning-lab/flare): its share
+of right sites and the lowest of a sample, from the same sources, the same phase and the true map,
+at all sites (`min-mac=1`) and at those that its default keeps (`min-mac=50`).
 """
 
 from __future__ import annotations
 
+import gzip
+import subprocess
+import tempfile
+from pathlib import Path
+
 import commandline
 import msprime
 import numpy as np
+from bench_copying import write_vcf
 
 from popdesic.copying.copying import haplotypes_of
 from popdesic.copying.fit import fit_model
@@ -26,6 +34,13 @@ from popdesic.core.threads import run_tasks
 
 SIZE, ADMIXED, MAF, SITE_BP = 10_000, 10, 0.01, 4_000
 THREADS = 2
+FLARE_FILES = {
+    "ref": "ref.vcf.gz",
+    "gt": "gt.vcf.gz",
+    "ref-panel": "panel",
+    "map": "map",
+    "out": "out",
+}
 
 
 def draw(split: int, people: int, targets: int, megabases: float, seed: int):
@@ -75,6 +90,29 @@ def f_st(sources: np.ndarray) -> float:
     return float(((a - b) ** 2 - within).sum() / (a * (1 - b) + b * (1 - a)).sum())
 
 
+def by_flare(jar: Path, least: int, rows, targets, positions) -> tuple[np.ndarray, np.ndarray]:
+    """The sites that FLARE keeps; how many haplotypes have the second label, (n_targets, kept)."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_vcf(folder / "ref.vcf.gz", rows, positions, "r")
+        write_vcf(folder / "gt.vcf.gz", targets, positions, "t")
+        labels = np.repeat(["A", "B"], len(rows) // 4)
+        panel = "".join(f"r{k} {label}\n" for k, label in enumerate(labels))
+        (folder / "panel").write_text(panel)
+        ends = (positions[0], positions[-1])
+        (folder / "map").write_text("".join(f"1 . {at * 1e-6:.6f} {at}\n" for at in ends))
+        files = [f"{key}={folder}/{file}" for key, file in FLARE_FILES.items()]
+        command = ["java", "-jar", jar, *files, f"nthreads={THREADS}", "seed=1", f"min-mac={least}"]
+        subprocess.run([str(word) for word in command], check=True, capture_output=True)
+        with gzip.open(folder / "out.anc.vcf.gz", "rt") as lines:
+            records = [line.split() for line in lines if not line.startswith("#")]
+    kept = np.searchsorted(positions, [int(record[1]) for record in records])
+    fields = records[0][8].split(":")
+    one, two = fields.index("AN1"), fields.index("AN2")
+    calls = [[call.split(":") for call in record[9:]] for record in records]
+    return kept, np.array([[int(c[one]) + int(c[two]) for c in row] for row in calls]).T
+
+
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[11, 12, 13])
@@ -82,6 +120,7 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=100, help="of each source")
     parser.add_argument("--targets", type=int, default=10)
     parser.add_argument("--megabases", type=float, default=15.0)
+    parser.add_argument("--flare", type=Path, metavar="JAR")
     options = commandline.parse(parser, seeds=[1], people=10, targets=2, megabases=1)
     print(
         "split  seed   F_ST  right  lowest  right, true phase  error  generations  unmixed lowest"
@@ -106,7 +145,8 @@ def main() -> None:
                 return run_tasks(mix_sample, tasks, THREADS)
 
             pairs = truth.reshape(options.targets, 2, -1).sum(axis=1)
-            found, true = mix(phased(mixed)), mix(mixed.reshape(options.targets, 2, -1))
+            ours = phased(mixed)
+            found, true = mix(ours), mix(mixed.reshape(options.targets, 2, -1))
             right = []
             for several in (found, true):
                 called = [
@@ -127,6 +167,17 @@ def main() -> None:
                 f"{pure.mean():9.3f}{pure.min():7.3f}",
                 flush=True,
             )
+            if not options.flare:
+                continue
+            for phase, both in (("our phase", ours.reshape(mixed.shape)), ("true phase", mixed)):
+                for least in (1, 50):
+                    kept, labels = by_flare(options.flare, least, rows, both, positions)
+                    right = (labels == pairs[:, kept]).mean(axis=1)
+                    print(
+                        f"    FLARE, {phase}, min-mac {least} ({len(kept)} sites)"
+                        f" {right.mean():.3f}, lowest {right.min():.3f}",
+                        flush=True,
+                    )
 
 
 if __name__ == "__main__":
