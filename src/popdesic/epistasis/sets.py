@@ -404,7 +404,7 @@ def _thirds(g, pairs, found: _Products) -> np.ndarray:
         cross += (g[i, rows] * g[j, rows] * root[rows]) @ basis[rows]
     for rows in chunks:
         rest = g[i, rows] * g[j, rows] * root[rows] - cross @ basis[rows].T
-        thirds += rest**3 @ found.third[rows]
+        thirds += (rest * rest * rest) @ found.third[rows]  # a power takes ten times as long
     return thirds
 
 
