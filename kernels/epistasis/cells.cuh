@@ -307,7 +307,7 @@ __device__ __forceinline__ void visit_x(int g, const Counts& counts, const Margi
 #endif
 
 // Output of combinations that the bound does not rule out: records of sites, then all cells.
-static_assert(RECORD_SITES + 27 * COUNT_WORDS <= RECORD_WORDS, "a record holds 27 cells");
+static_assert(RECORD_SITES + (QUADS ? 81 : 27) * COUNT_WORDS <= RECORD_WORDS, "a record holds all cells");
 struct Found {
     u32* records;
     u64* number;
@@ -315,7 +315,7 @@ struct Found {
     const int2* places;  // chromosome and position of each site, or null: all are far enough apart
     int min_distance;
     int n_sites;
-    int first, stop;  // range of the smallest site
+    int first, stop;  // range of the smallest site; QUADS: w, which no record has, and the end of x
 
     __device__ __forceinline__ bool permitted(int i, int j) const {
         if (!places) return true;
@@ -328,6 +328,7 @@ struct Found {
         if (x < 0 ? y < first || y >= stop
                   : x >= y || x >= stop || !permitted(x, y) || !permitted(x, z))
             return nullptr;
+        if (QUADS && !(permitted(first, x) && permitted(first, y) && permitted(first, z))) return nullptr;
         const u64 index = atomicAdd(number, 1ull);
         if (index >= capacity) return nullptr;
         u32* record = records + index * RECORD_WORDS;

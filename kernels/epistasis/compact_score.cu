@@ -126,11 +126,29 @@ extern "C" __global__ void count_neighbours(const u32* words, int* sizes, int n,
     if (lane == 0) sizes[(x * 2 + phenotype) * 4 + cell] = sum;
 }
 
+// QUADS: which samples of an operand list_carriers takes. `every` >= 0: all of them with w in that genotype;
+// else, of each class's n_samples, those with x as the operand says.
+struct OfW {
+    int w, every;
+    int n_samples[2];
+
+    // Word i of the samples of a class with w in a genotype.
+    __device__ u32 read(const u32* words, int n_words, int genotype, int phenotype, int i) const {
+        const u32* site = words + (i64)w * PLANES * n_words + i;
+        if (genotype < 2) return site[genotype * n_words];
+        u32 others = 0;
+        #pragma unroll
+        for (int s = 0; s < PLANES; ++s) others |= site[s * n_words];
+        const int left = n_samples[phenotype] - 32 * i;
+        return ~others & (left >= 32 ? ~0u : left > 0 ? (1u << left) - 1 : 0u);
+    }
+};
+
 // list_carriers: carriers[stages[operand] * 1024 + position], the samples of each segment in order,
 // then -1 up to its end. Grid (operands, SEGMENTS); prefix sums over a thread block.
 extern "C" __global__ void list_carriers(const u32* controls, const u32* cases, int control_words,
                                          int case_words, int x_first, const int* stages,
-                                         const int* segments, int* carriers) {
+                                         const int* segments, int* carriers, OfW of_w) {
     __shared__ int sums[9];
     const int operand = blockIdx.x, segment = blockIdx.y;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -142,8 +160,14 @@ extern "C" __global__ void list_carriers(const u32* controls, const u32* cases, 
     for (int first = 0; first < n_words; first += blockDim.x) {
         const int w = first + threadIdx.x;
         u32 bits = 0;
-        if (w < n_words)
-            bits = read_part(words, n_words, x_first + operand * OPERAND_SITES, segment / 2, w);
+        if (w < n_words) {
+            const int x = QUADS ? x_of(x_first, operand) : x_first + operand * OPERAND_SITES;
+            if (!QUADS || of_w.every < 0) bits = read_part(words, n_words, x, segment / 2, w);
+            if (QUADS && of_w.every < 0)
+                bits &= of_w.read(words, n_words, given_of(operand), segment % 2, w);
+            if (QUADS && of_w.every >= 0 && segment < 2)
+                bits = of_w.read(words, n_words, of_w.every, segment, w);
+        }
         const int own = __popc(bits);
         int before = own;
         #pragma unroll
@@ -293,16 +317,17 @@ extern "C" __global__ void pack_rows(const u32* controls, const u32* cases, int 
     }
 }
 
-// count_records: the cells of records that hold only their three sites, counted from the planes.
-// One thread block of 256 per record.
+// count_records: the cells of records that hold only their three sites (QUADS: those of w with them),
+// counted from the planes. One thread block of 256 per record.
 extern "C" __global__ void __launch_bounds__(256)
 count_records(u32* records, const u32* controls, const u32* cases, int control_words,
-              int case_words, int n_controls, int n_cases) {
-    __shared__ u32 cells[2][27];
+              int case_words, int n_controls, int n_cases, int site_w) {
+    __shared__ u32 cells[2][27 * GIVEN];
     u32* record = records + (i64)blockIdx.x * RECORD_WORDS;
-    if (threadIdx.x < 54) cells[threadIdx.x / 27][threadIdx.x % 27] = 0;
+    for (int i = threadIdx.x; i < 54 * GIVEN; i += blockDim.x) (&cells[0][0])[i] = 0;
     __syncthreads();
-    for (int c = 0; c < 2; ++c) {
+    for (int turn = 0; turn < 2 * GIVEN; ++turn) {
+        const int c = turn % 2, given = turn / 2;
         const u32* words = c ? cases : controls;
         const int n_words = c ? case_words : control_words, n_samples = c ? n_cases : n_controls;
         u32 sums[27];
@@ -310,18 +335,23 @@ count_records(u32* records, const u32* controls, const u32* cases, int control_w
         for (int i = 0; i < 27; ++i) sums[i] = 0;
         for (int w = threadIdx.x; w * 32 < n_samples; w += blockDim.x) {
             const u32 all = n_samples - w * 32 >= 32 ? ~0u : (1u << (n_samples - w * 32)) - 1;
-            u32 in[3][3];
+            u32 in[3][3], chosen = ~0u;  // QUADS: samples with w in `given`
             #pragma unroll
-            for (int site = 0; site < 3; ++site) {
+            for (int site = QUADS ? -1 : 0; site < 3; ++site) {
                 u32 rest = all;
+                const i64 of = site < 0 ? site_w : record[site];
                 #pragma unroll
                 for (int s = 0; s < PLANES; ++s) {
-                    const u32 bits = words[((i64)record[site] * PLANES + s) * n_words + w];
-                    if (s < 2) in[site][s] = bits;
+                    const u32 bits = words[(of * PLANES + s) * n_words + w];
+                    if (site < 0 && s == given) chosen = bits;
+                    if (site >= 0 && s < 2) in[site][s] = bits;
                     rest &= ~bits;
                 }
-                in[site][2] = rest;
+                if (site < 0 && given == 2) chosen = rest;
+                if (site >= 0) in[site][2] = rest;
             }
+            #pragma unroll
+            for (int s = 0; s < 3; ++s) in[0][s] &= chosen;
             #pragma unroll
             for (int i = 0; i < 27; ++i)
                 sums[i] += __popc(in[0][i / 9] & in[1][i / 3 % 3] & in[2][i % 3]);
@@ -329,11 +359,11 @@ count_records(u32* records, const u32* controls, const u32* cases, int control_w
         #pragma unroll
         for (int i = 0; i < 27; ++i) {
             const u32 sum = sum_of_warp(sums[i]);
-            if (threadIdx.x % 32 == 0 && sum) atomicAdd(&cells[c][i], sum);
+            if (threadIdx.x % 32 == 0 && sum) atomicAdd(&cells[c][27 * given + i], sum);
         }
     }
     __syncthreads();
-    if (threadIdx.x < 27) {
+    if (threadIdx.x < 27 * GIVEN) {
         const u32 n0 = cells[0][threadIdx.x], n1 = cells[1][threadIdx.x];
 #if SPLIT_CELLS
         record[RECORD_SITES + 2 * threadIdx.x] = n0;
@@ -361,6 +391,7 @@ __device__ __forceinline__ Cells read_cell(const u32* cells, int i) {
 struct Correlation {
     const signed char* middle;  // of all sites, or null: no limit
     double max_r2;
+    int w;  // of quads
 
     __device__ bool too_large(const u32* cells, int n_cells, int step_i, int step_j, int middle_i,
                               int middle_j) const {
@@ -390,7 +421,11 @@ struct Correlation {
         if (too_large(cells, n_cells, 3, 1, y, z)) return true;
         if (n_cells == 9) return false;
         const int x = middle[record[0]];
-        return too_large(cells, n_cells, 9, 3, x, y) || too_large(cells, n_cells, 9, 1, x, z);
+        if (too_large(cells, n_cells, 9, 3, x, y) || too_large(cells, n_cells, 9, 1, x, z)) return true;
+        if (n_cells == 27) return false;
+        const int of_w = middle[w];
+        return too_large(cells, n_cells, 27, 9, of_w, x) || too_large(cells, n_cells, 27, 3, of_w, y) ||
+               too_large(cells, n_cells, 27, 1, of_w, z);
     }
 };
 

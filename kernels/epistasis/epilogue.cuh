@@ -133,7 +133,7 @@ __device__ __forceinline__ void each_combination(const int (&acc)[N_ACC], u32* s
 __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stash, const u32* yz,
                                               const Count* margins_y, const Count* margins_z,
                                               Place place, int x, int first_y, int first_z,
-                                              const Scan& scan) {
+                                              const Scan& scan, int given, float* values) {
     const Lines lines = scan.lines;
     const float need = scan.need;
     const int lane = place.lane;
@@ -153,6 +153,13 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
             float least = need;
             if (OFFSETS) least += known_of_triple(scan, x, first_y + y, first_z + z);
             subtract_states(c);
+#if QUADS
+            CloseBound bound;
+            visit_triple(c, my, mz, [&](int, Count n) { bound.add(n, lines); });
+            if (reaches(bound.value(lines), least, given, values[(k * CHUNK + slot) * 32 + lane]))
+                scan.found.take(x, first_y + y, first_z + z);
+            continue;
+#endif
             if (!any_may_pass(c, my, mz, lines, least)) continue;
             #pragma unroll
             for (int i = 0; i < 3 * CELLS; ++i) forget(c[i / CELLS].word[i % CELLS]);
@@ -162,8 +169,9 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
 }
 #endif
 
-#if ORDER == 3 && BY_STATE
-constexpr int SCRATCH_WORDS = PAIRS * (RESIDENT_SUMS ? 1 : WORDS * CELLS + 1) * 32;  // of one warp
+#if ORDER == 3 && (BY_STATE || QUADS)
+constexpr int SCRATCH_WORDS =
+    PAIRS * (RESIDENT_SUMS || !BY_STATE ? 1 : WORDS * CELLS + 1) * 32;  // of one warp
 static_assert(WARPS * SCRATCH_WORDS == LAUNCH_SCRATCH, "epistasis/scan_plan.py differs");
 #endif
 
@@ -257,7 +265,7 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
                                             u32* stash, u32* scratch, const u32* yz,
                                             const Count* margins_y, const Count* margins_z,
                                             Place place, int x, int first_y, int first_z,
-                                            const Scan& scan) {
+                                            const Scan& scan, int given) {
     const Lines lines = scan.lines;
     const float need = scan.need;
     const int lane = place.lane;
@@ -273,8 +281,8 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
             const Counts earlier = read_counts(scratch, index, lane);
             #pragma unroll
             for (int i = 0; i < WORDS * CELLS; ++i) sum.word[i] += earlier.word[i];
-            value = values[index * 32 + lane];
         }
+        if (before || given > 0) value = values[index * 32 + lane];
         const Count* my = margins_y + y * MARGINS_Y;
         const Count* mz = margins_z + z * MARGINS_Z;
         if (g < 2)
@@ -291,7 +299,10 @@ __device__ __forceinline__ void score_phase(int g, bool before, bool last, const
         float least = need;
         if (OFFSETS) least += known_of_triple(scan, x, first_y + y, first_z + z);
         // the cells of earlier phases are not stored: count_records counts them again
-        if (value >= least) scan.found.take(x, first_y + y, first_z + z);
+        if (given < GIVEN - 1)
+            values[index * 32 + lane] = value;
+        else if (value >= least)
+            scan.found.take(x, first_y + y, first_z + z);
     });
 }
 #endif

@@ -230,7 +230,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     int acc[N_ACC];
 #if ORDER == 3
     Count* margins = reinterpret_cast<Count*>(aligned + MARGINS_AT);
-#if BY_STATE
+#if BY_STATE || QUADS
     if (SCRATCH_SHARED)
         scratch = reinterpret_cast<u32*>(margins + MARGIN_SETS * MARGIN_COUNTS);
     else
@@ -244,29 +244,31 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
         const u8* from_a = packed + (i64)(first_y - first_site) * STATES * STAGE_BYTES;
         const Columns columns(packed, first_z, first_site, padded_sites, scan);
 #if ORDER == 3
-        const int begin = x_first + items[i].z;
-        const int last = min(x_first + items[i].w, (tile_y + 1) * TILE_SITES - 1);
-        const u32* table = yz + table_at(tile_y, first_z, padded_sites)
-                         + place.warp * (PAIRS * WORDS * CELLS * 32);
+        const int begin = items[i].z * GIVEN;
+        const int last = (min(x_first + items[i].w, (tile_y + 1) * TILE_SITES - 1) - x_first) * GIVEN;
+        const u32* tables = yz + table_at(tile_y, first_z, padded_sites)
+                          + place.warp * (PAIRS * WORDS * CELLS * 32);
         MarginMaker<Z_SITES> maker(threadIdx.x, first_y, first_z, scan);
-        auto start = [&](int x) {
-            if (x >= last) {
+        auto start = [&](int operand) {
+            if (operand >= last) {
                 if (STASH_IN_SLOTS) __syncthreads();  // the last stage has been read
                 return;
             }
-            const i64 stage = stages[x - x_first];
-            maker.load(xy, x - x_first, padded_sites);
+            const i64 stage = stages[operand];
+            maker.load(xy, operand, padded_sites, scan);
             mainloop.start(from_a, stride, columns.from, columns.stride, stage,
-                       stages[x - x_first + 1] - (int)stage);
+                       stages[operand + 1] - (int)stage);
         };
         start(begin);
-        for (int x = begin; x < last; ++x) {
-            if (MARGIN_SETS == 1) __syncthreads();  // the margins of the x before have been read
-            Count* margins_y = margins + x % MARGIN_SETS * MARGIN_COUNTS;
+        for (int operand = begin; operand < last; ++operand) {
+            const int x = x_of(x_first, operand), given = given_of(operand);
+            const u32* table = QUADS ? tables + given * scan.table_words : tables;
+            if (MARGIN_SETS == 1) __syncthreads();  // the margins of the operand before have been read
+            Count* margins_y = margins + operand % MARGIN_SETS * MARGIN_COUNTS;
             Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
-            maker.make(x, scan, margins_y, margins_z);
+            maker.make(x, scan, margins_y, margins_z, given);
             __syncthreads();
-            const int* ends = segments + (i64)(x - x_first) * (SEGMENTS + 1) + 1;
+            const int* ends = segments + (i64)operand * (SEGMENTS + 1) + 1;
 #if RESIDENT_SUMS
             float* values = reinterpret_cast<float*>(scratch);
             mainloop.count<0>(acc, ends);
@@ -275,7 +277,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             #pragma unroll
             for (int j = 0; j < N_ACC / 2; ++j) acc[j] += acc[N_ACC / 2 + j];
             mainloop.count<1>(acc, ends + 4);
-            start(x + 1);
+            start(operand + 1);
             score_other_states(acc, stash, values, table, margins_y, margins_z, place, x, first_y,
                                first_z, scan);
 #elif BY_STATE
@@ -283,15 +285,16 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
             for (int phase = 0; phase < X_STATES; ++phase) {
                 const int g = stored_state(phase);
                 mainloop.count<0>(acc, ends + 2 * phase);
-                if (phase == X_STATES - 1) start(x + 1);
+                if (phase == X_STATES - 1) start(operand + 1);
                 score_phase(g, phase > 0, phase == X_STATES - 1, acc, stash, scratch, table, margins_y,
-                            margins_z, place, x, first_y, first_z, scan);
+                            margins_z, place, x, first_y, first_z, scan, given);
             }
 #else
             mainloop.count<1>(acc, ends);  // state 1 is the first part
             mainloop.count<0>(acc, ends + 2);
-            start(x + 1);
-            score_triples(acc, stash, table, margins_y, margins_z, place, x, first_y, first_z, scan);
+            start(operand + 1);
+            score_triples(acc, stash, table, margins_y, margins_z, place, x, first_y, first_z, scan,
+                          given, reinterpret_cast<float*>(scratch));
 #endif
         }
 #else

@@ -23,7 +23,12 @@
 //           with bit 7, 6 ... 0 of their level: sums of levels are products of these shorter
 //           depths, added from the highest bit, each sum twice the one before (Horner's rule).
 //
-// Compile with -DSTATES=2|3 (stored states of y and z) -DX_STATES=2|3 (of x, at least STATES)
+// Quads     QUADS = 1: the scan of one more site before x, w, is three scans of triples, of the samples
+//           with w in each of its genotypes (GIVEN). An x has three operands, one after the other: its
+//           samples with w in state 0, 1 and in none. Operand i of a batch is that of x_of(i) and given_of(i).
+//
+// Compile with -DQUADS=0|1 (1: OPERAND_SITES = 1, STATES = X_STATES = PLANES, INTERACTION = 0)
+// -DSTATES=2|3 (stored states of y and z) -DX_STATES=2|3 (of x, at least STATES)
 // -DPLANES=2|3 (of the samples' planes, at least X_STATES) -DOPERAND_SITES=1|2 -DRESIDUALS=0|1 -DSEGMENTS=.. (of
 // one operand).
 
@@ -41,6 +46,13 @@
 #if !defined(X_STATES) || !defined(PLANES) || X_STATES < STATES || PLANES < X_STATES
 #error "X_STATES and PLANES come from epistasis/scan_plan.py"
 #endif
+
+#if !defined(QUADS) || (QUADS && (OPERAND_SITES != 1 || STATES != X_STATES || PLANES != STATES))
+#error "QUADS comes from epistasis/scan_plan.py"
+#endif
+constexpr int GIVEN = QUADS ? 3 : 1;  // operands of an x
+__device__ __forceinline__ int x_of(int x_first, int operand) { return x_first + operand / GIVEN; }
+__device__ __forceinline__ int given_of(int operand) { return operand % GIVEN; }
 
 constexpr int ALONE = X_STATES == 3 ? 2 : 0;    // parts of missing genotypes
 constexpr int PARTS_OF_X = SEGMENTS / 2;

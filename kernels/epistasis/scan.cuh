@@ -33,16 +33,23 @@ struct Scan {
     const u32* margins;  // (sites of all tiles, PLANES): sizes of the states, as in read_count
     // INTERACTION, no missing genotypes: what each site (ORDER = 2) or pair of sites i < j (3, rows
     // of known_pitch) says about the phenotype, N times the mutual information in nats, rounded down
+    // QUADS: known_pitch, sites of all tiles
     const float* known;
     int known_pitch;
     // MIXED: packed planes of z, whole tiles of the sites in [first_column, end_of_columns)
     int first_column, end_of_columns;
     const u8* columns;
+    // QUADS: samples with w in each genotype; `margins` and the pair tables are those of state 0 of w, of
+    // state 1 and of none, the tables of the next one so many words further
+    u32 of_w[3][2];
+    i64 table_words;
 };
 static_assert(sizeof(Scan) == SCAN_BYTES, "SCAN in epistasis/layout.py is laid out like Scan");
 
-__device__ __forceinline__ Count all_samples(const Scan& scan) {
-    return count_of(scan.controls, scan.cases);
+// `given`: the genotype of w.
+__device__ __forceinline__ Count all_samples(const Scan& scan, int given = 0) {
+    return QUADS ? count_of(scan.of_w[given][0], scan.of_w[given][1])
+                 : count_of(scan.controls, scan.cases);
 }
 
 constexpr bool OFFSETS = INTERACTION && X_STATES == 2;
@@ -58,8 +65,16 @@ __device__ __forceinline__ float known_of_triple(const Scan& scan, int i, int j,
 }
 
 // All samples with a site in state s.
-__device__ __forceinline__ Count margin_of(const Scan& scan, int site, int s) {
-    return read_count(scan.margins, (i64)site * PLANES + s);
+__device__ __forceinline__ Count margin_of(const Scan& scan, int site, int s, int given = 0) {
+    return read_count(scan.margins, ((QUADS ? (i64)given * scan.known_pitch : 0) + site) * PLANES + s);
+}
+
+// Whether a combination reaches `least`. QUADS: what the samples with w in state 0 contribute waits in `sum`,
+// then also what those in state 1 do; the last ones decide.
+__device__ __forceinline__ bool reaches(float value, float least, int given, float& sum) {
+    if (QUADS && given > 0) value += sum;
+    if (QUADS && given < GIVEN - 1) sum = value;
+    return given == GIVEN - 1 && value >= least;
 }
 
 // Rows of z of one stage of an operand: where those of site `first_z` begin, and bytes of a stage.
@@ -111,21 +126,26 @@ struct MarginMaker {
         #pragma unroll
         for (int s = 0; s < STATES; ++s) size[s] = margin_of(scan, site, s);
     }
-    // xy: counts of all x of a batch with every site, XY_CELLS each
-    __device__ __forceinline__ void load(const u32* xy, int x, int padded_sites) {
-        const i64 first = ((i64)x * padded_sites + site) * XY_CELLS;
+    // xy: counts of all operands of a batch with every site, XY_CELLS each
+    __device__ __forceinline__ void load(const u32* xy, int operand, int padded_sites,
+                                         const Scan& scan) {
+        if (QUADS) {
+            #pragma unroll
+            for (int s = 0; s < STATES; ++s) size[s] = margin_of(scan, site, s, given_of(operand));
+        }
+        const i64 first = ((i64)operand * padded_sites + site) * XY_CELLS;
         #pragma unroll
         for (int i = 0; i < XY_CELLS; ++i) own[i] = read_count(xy, first + i);
     }
     __device__ __forceinline__ void make(int x, const Scan& scan, Count* margins_y,
-                                         Count* margins_z) const {
+                                         Count* margins_z, int given = 0) const {
         Count* to = of_y ? margins_y + at * MARGINS_Y : margins_z + at * MARGINS_Z;
-        Count outside[STATES], rest = all_samples(scan), whole[X_STATES];
+        Count outside[STATES], rest = all_samples(scan, given), whole[X_STATES];
         #pragma unroll
         for (int s = 0; s < STATES; ++s) outside[s] = size[s];
         #pragma unroll
         for (int g = 0; g < X_STATES; ++g) {
-            whole[g] = margin_of(scan, x, g);
+            whole[g] = margin_of(scan, x, g, given);
             rest = rest - whole[g];
         }
         #pragma unroll

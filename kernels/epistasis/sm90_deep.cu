@@ -46,7 +46,11 @@ constexpr int THREADS = 4 * WARPGROUP;
 constexpr int CONSUMER_REGISTERS = 160, EPILOGUE_REGISTERS = 96;
 constexpr int MARGIN_COUNTS = ORDER == 3 ? TILE_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
 static_assert(COLUMNS == 256 || COLUMNS == 192, "the widths of multiply_step");
-static_assert(THREADS == LAUNCH_THREADS && BUFFERS * TILES * TILE_WORDS == LAUNCH_SCRATCH &&
+// Words of scratch of a thread block: counts; QUADS: also a value of each pair of sites (`reaches`), two
+// of a lane and a group of 8 by 8 sites.
+constexpr int COUNT_TILES = BUFFERS * TILES * TILE_WORDS;
+constexpr int SCRATCH_WORDS = COUNT_TILES + (QUADS && ORDER == 3 ? TILE_SITES * Z_SITES : 0);
+static_assert(THREADS == LAUNCH_THREADS && SCRATCH_WORDS == LAUNCH_SCRATCH &&
               1023 + STAGES * SLOT_BYTES<Z_SITES> + 2 * MARGIN_COUNTS * (int)sizeof(Count) +
                       Slots::BARRIER_BYTES + 2 * BUFFERS * 8
                   <= LAUNCH_SHARED,
@@ -158,7 +162,8 @@ template <int WHICH>
 __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, int y_group,
                                               int z_group, int z_stop, int lane,
                                               const Count* margins_y, const Count* margins_z, int x,
-                                              int first_y, int first_z, const Scan& scan) {
+                                              int first_y, int first_z, const Scan& scan, int given,
+                                              float2* values) {
     const Lines lines = scan.lines;
     const float need = scan.need;
     const int y = y_group * 8 + lane / 4;
@@ -214,14 +219,17 @@ __device__ __forceinline__ void score_triples(const u32* tile, const u32* yz, in
             least[0] += fmaxf(xy, fmaxf(xz.x, yz.x));
             least[1] += fmaxf(xy, fmaxf(xz.y, yz.y));
         }
-        const bool passes[2] = {bound[0].value(lines) >= least[0],
-                                bound[1].value(lines) >= least[1]};
+        float2* sums = values + (y_group * (Z_SITES / 8) + z_group) * 32 + lane;
+        float2 sum = QUADS && given > 0 ? *sums : make_float2(0.0f, 0.0f);
+        const bool passes[2] = {reaches(bound[0].value(lines), least[0], given, sum.x),
+                                reaches(bound[1].value(lines), least[1], given, sum.y)};
+        if (QUADS && given < GIVEN - 1) *sums = sum;
         if (!__any_sync(~0u, passes[0] || passes[1])) continue;  // keeps the warp converged
         #pragma unroll 1
         for (int e = 0; e < 2; ++e) {
             if (!(e ? passes[1] : passes[0])) continue;
             u32* record = scan.found.take(x, first_y + y, first_z + z + e);
-            if (!record) continue;
+            if (QUADS || !record) continue;  // count_records counts the cells of quads
             const MarginsZ m = read_margins_z(margins_z + (z + e) * MARGINS_Z);
             Counts whole[2];
             read_tile(yz, y_group, z_group, lane, whole);
@@ -331,7 +339,7 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
     cluster_sync();
 
     const int warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
-    scratch += (i64)blockIdx.x * (BUFFERS * TILES * TILE_WORDS);
+    scratch += (i64)blockIdx.x * SCRATCH_WORDS;
     if (warp < CONSUMER_WARPS) {
         if (STATES == 2)
             asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(CONSUMER_REGISTERS));
@@ -408,22 +416,25 @@ epistasis_scan(const u8* __restrict__ packed, const int* __restrict__ stages,
 #if ORDER == 3
                 auto score = [&](auto which) {
                     constexpr int WHICH = decltype(which)::VALUE;
-                    const int x = operand * OPERAND_SITES + WHICH;
+                    const int x = operand * OPERAND_SITES + WHICH, given = given_of(operand);
+                    const int site_x = QUADS ? x_of(x_first, operand) : x_first + x;
                     Count* margins_y = margins + turn.slot * MARGIN_COUNTS;
                     Count* margins_z = margins_y + TILE_SITES * MARGINS_Y;
                     turn.advance();
                     for (int k = scorer * 32 + lane; k < TILE_SITES + Z_SITES;
                          k += EPILOGUE_WARPS * 32) {
                         MarginMaker<Z_SITES> maker(k, first_y, first_z, scan);
-                        maker.load(xy, x, padded_sites);
-                        maker.make(x_first + x, scan, margins_y, margins_z);
+                        maker.load(xy, x, padded_sites, scan);
+                        maker.make(site_x, scan, margins_y, margins_z, given);
                     }
                     asm volatile("bar.sync 1, %0;\n" ::"n"(EPILOGUE_WARPS * 32) : "memory");
                     if (WHICH == 0) barrier_wait(counted + 8 * buffer.slot, buffer.parity);
+                    const u32* table = yz + table_at(tile_y, first_z, padded_sites);
+                    if (QUADS) table += given * scan.table_words;
                     each_group([&](int y_group, int z_group, int z_stop) {
-                        score_triples<WHICH>(tile, yz + table_at(tile_y, first_z, padded_sites),
-                                             y_group, z_group, z_stop, lane, margins_y, margins_z,
-                                             x_first + x, first_y, first_z, scan);
+                        score_triples<WHICH>(tile, table, y_group, z_group, z_stop, lane, margins_y,
+                                             margins_z, site_x, first_y, first_z, scan, given,
+                                             reinterpret_cast<float2*>(scratch + COUNT_TILES));
                     });
                 };
                 score(Number<0>());

@@ -40,7 +40,7 @@ constexpr int TRIPLES = 4 * PAIRS / SCORER_WARPS;  // of a thread that scores, i
 static_assert(TRIPLES % 2 == 0, "the first one of each scorer is of an even site of z");
 constexpr int SUBTILE_WORDS = ORDER == 3 ? 4 * PAIRS * 2 * CELLS * 32 : 0;
 constexpr int MARGIN_COUNTS = ORDER == 3 ? Y_SITES * MARGINS_Y + Z_SITES * MARGINS_Z : 0;
-static_assert(!SPLIT_ACCUMULATORS && STATES == 2 && X_STATES == 2 && COLUMN_STATES == 2 && (ORDER == 3 || TABLE),
+static_assert(!SPLIT_ACCUMULATORS && STATES == 2 && X_STATES == 2 && COLUMN_STATES == 2 && (ORDER == 3 || TABLE) && !QUADS,
               "choose_core in epistasis/scan_plan.py takes another core");
 static_assert(THREADS == LAUNCH_THREADS && (Z_SITES == 64 || (Z_SITES == 32 && ORDER == 3)) &&
               1023 + STAGES * SLOT_BYTES<Z_SITES> + SUBTILES * SUBTILE_WORDS * 4 +
@@ -110,7 +110,7 @@ __device__ __forceinline__ void count_item(Mainloop<Z_SITES>& mainloop, Ring<2>&
     MarginMaker<Z_SITES, Y_SITES> maker(threadIdx.x % WARPGROUP, first_y, first_z, scan);
     float known = 0.0f;  // of x and the site of this thread
     auto load = [&](int x) {
-        maker.load(xy, x, padded_sites);
+        maker.load(xy, x, padded_sites, scan);
         if (OFFSETS) known = known_of(scan, x_first + x, maker.site);
     };
     load(range.x);

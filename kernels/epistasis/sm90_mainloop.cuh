@@ -41,7 +41,8 @@ struct Slots {
 __device__ __forceinline__ int2 operands_of(int4 item, int x_first) {
     if (ORDER == 2) return make_int2(0, 1);
     const int below = (item.x + 1) * CLUSTER * TILE_SITES - 1 - x_first;
-    return make_int2(item.z, min(item.w, (below + OPERAND_SITES - 1) / OPERAND_SITES));
+    const int stop = min(item.w, (below + OPERAND_SITES - 1) / OPERAND_SITES);
+    return make_int2(item.z * GIVEN, stop * GIVEN);
 }
 
 // Producer, one thread: copies all stages of all items of this CTA.

@@ -10,7 +10,7 @@ from ..engine.devices import Device
 from ..engine.layout import STAGE_BITS, divide_up
 from ..engine.pinned_gpu import read_by_kernel
 from .launches_gpu import LaunchedScan, Operands
-from .layout import COMPACT_SCORE, STEP_BITS, TILE_SITES
+from .layout import COMPACT_SCORE, OF_W, STEP_BITS, TILE_SITES
 from .parts_plan import ScanPart
 from .planes_gpu import ScanPlanes
 from .scan_data import ScanData
@@ -150,12 +150,17 @@ class ClassScan(LaunchedScan):
         # not fit: epistasis_crowds
         others = np.array(self.n_classes) - sizes.sum(axis=2)
         self.split_cells |= int(others.max(initial=0) > MAX_SHARED)
-        # an x's segments: states in the order of the depth (`stored_state` in parts.cuh), controls
-        # and cases of each
-        order_of_states = [1, 0] if self.x_states == 2 else [2, 0, 1]
-        self.depths = sizes[:, :, order_of_states].transpose(0, 2, 1)
-        self.depths = self.depths.reshape(self.data.n_sites, -1)
+        self.depths = self.segments_of(sizes)
         return self.depths.sum(axis=1).mean() / STEP_BITS if self.data.n_sites else 0.0
+
+    @property
+    def states_in_depth(self) -> list[int]:
+        """States of x in the order of the depth: `stored_state` in parts.cuh."""
+        return [1, 0] if self.x_states == 2 else [2, 0, 1]
+
+    def segments_of(self, sizes: np.ndarray) -> np.ndarray:
+        """Samples of the segments of each x, (n, segments), from (n, 2, states): by state and class."""
+        return sizes[:, :, self.states_in_depth].transpose(0, 2, 1).reshape(len(sizes), -1)
 
     def join_neighbours(self, steps: float) -> None:
         """Let each x share its operand with the site after it, if that pays."""
@@ -211,8 +216,12 @@ class ClassScan(LaunchedScan):
             ),
         )
 
-    def compact(self, samples, first: int, batch: Batch) -> Operands:
-        """Operands of the x from `first` on, and the pair counts of these with every site."""
+    def compact(self, samples, first: int, batch: Batch, every: int = -1) -> Operands:
+        """Operands of the x from `first` on, and the pair counts of these with every site.
+
+        Of quads, three of each x (parts.cuh); or, from `every` = 0 on, one of all samples with `w`
+        in that genotype, counted as if they were those of the first segments.
+        """
         n, total = len(batch), int(batch.stages[-1])
         operands = self._empty_operands(batch)
         shape = (
@@ -225,6 +234,7 @@ class ClassScan(LaunchedScan):
         if not total:
             return operands
         carriers = cupy.empty(total * STAGE_BITS, np.int32)
+        of_w = np.array([(self.w, every, self.n_classes)], OF_W)
         self.load(COMPACT_SCORE, "list_carriers", OPERAND_SITES=self.operand_sites)(
             (n, operand_segments(self.x_states, self.operand_sites)),
             (256,),
@@ -235,6 +245,7 @@ class ClassScan(LaunchedScan):
                 operands.stages,
                 operands.segments,
                 carriers,
+                of_w,
             ),
         )
         self.gather(samples, carriers, operands)

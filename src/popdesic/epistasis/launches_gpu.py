@@ -12,13 +12,15 @@ from ..engine.compile_gpu import load_function
 from ..engine.devices import Device
 from ..engine.layout import KernelSource, divide_up
 from ..engine.pinned_gpu import read_by_kernel
-from .layout import COMPACT_ROWS, COMPACT_SCORE, LIMIT, SCAN, TRANSPOSED_WORDS
+from .layout import COMPACT_ROWS, COMPACT_SCORE, LIMIT, RECORD_SITES, SCAN, TRANSPOSED_WORDS
 from .parts_plan import ScanPart
 from .planes_gpu import ScanPlanes
 from .scan_data import OneHot, ResidualData, ScanData
 from .scan_plan import (
     COMPACT_WIDTH,
+    FEWER_QUADS,
     LONGEST_RUN,
+    QUAD_WORDS,
     RECORD_WORDS,
     Batch,
     Core,
@@ -79,12 +81,15 @@ class DeviceScan:
         First sites of one operand.
     known_address : int
         Of what the filter by interaction looks up (`Scan` of scan.cuh).
+    quads : int
+        1: triples are scanned for each genotype of one more site, `w`.
     """
 
     #: 1: the cells of both classes do not share a word; nor do the products.
     split_cells = split_accumulators = 0
     operand_sites = 1
     known_address = 0
+    quads, w = 0, -1
     interaction = residuals = logs = False
     margins: cupy.ndarray
 
@@ -125,6 +130,7 @@ class DeviceScan:
             logs=self.logs,
             x_states=self.x_states,
             planes=self.stored,
+            quads=self.quads,
         )
         merged = tuple(sorted({**of_all, **defines}.items()))
         return load_function(source, name, merged, self.device.capability)
@@ -132,6 +138,7 @@ class DeviceScan:
     def limit(self) -> np.ndarray:
         """`Correlation` of compact_score.cu."""
         one = np.zeros(1, LIMIT)
+        one["w"] = self.w
         if self.middle is not None:
             one["middle"], one["max_r2"] = self.middle.data.ptr, self.data.partners.max_r2
         return one
@@ -227,8 +234,19 @@ class LaunchedScan(DeviceScan):
 
     def prepare_records(self, pace: Pace) -> None:
         """Allocate records; after `split_cells` is known."""
-        self.records = cupy.empty((CAPACITY, RECORD_WORDS[self.split_cells]), np.uint32)
+        words = (QUAD_WORDS if self.quads else RECORD_WORDS)[self.split_cells]
+        self.records = cupy.empty((self.capacity, words), np.uint32)
         self.pace = pace
+
+    @property
+    def capacity(self) -> int:
+        """Combinations that one launch may let through."""
+        return CAPACITY // (FEWER_QUADS if self.quads else 1)
+
+    @property
+    def launch_order(self) -> int:
+        """Sites of a combination as the kernels see it."""
+        return min(self.order, RECORD_SITES)
 
     def parts(self, order: int) -> int:
         """Parts of the depth of an operand of pairs or triples."""
@@ -263,6 +281,7 @@ class LaunchedScan(DeviceScan):
             device=self.device,
             split_accumulators=self.split_accumulators,
             x_states=self.x_states,
+            quads=self.quads,
         )
 
     def _scan_kernel(self, order: int, table: int) -> tuple[cupy.RawKernel, int]:
@@ -276,7 +295,7 @@ class LaunchedScan(DeviceScan):
         """`Scan` of kernels/epistasis/scan.cuh."""
         one = np.zeros(1, SCAN)
         one["records"], one["number"] = self.records.data.ptr, self.number.data.ptr
-        one["capacity"], one["n_sites"] = CAPACITY, self.data.n_sites
+        one["capacity"], one["n_sites"] = self.capacity, self.data.n_sites
         if self.places is not None:
             one["places"] = self.places.data.ptr
             one["min_distance"] = self.data.partners.min_distance_bp
@@ -355,11 +374,11 @@ class LaunchedScan(DeviceScan):
         """
         if not len(items):
             meanwhile()
-        a_item = self.core.tile_sites * self.z_sites(self.order)
+        a_item = self.core.tile_sites * self.z_sites(self.launch_order)
         a_item *= self.operand_sites * int((items[:, 3] - items[:, 2]).max(initial=1))
         done = 0
         while done < len(items):
-            budget = self.pace.budget(CAPACITY)
+            budget = self.pace.budget(self.capacity)
             size = max(1, min(len(items) - done, budget // a_item))
             # a launch that lets too many through is repeated with fewer items; one always fits
             while True:
@@ -375,16 +394,17 @@ class LaunchedScan(DeviceScan):
 
     def _start(self, operands: Operands, items, first: range, yz) -> None:
         self.number.fill(0)
-        self._launch(self.order, 0, operands, items, first.start, yz, self._describe(first))
+        given = operands, items, first.start, yz, self._describe(first)
+        self._launch(self.launch_order, 0, *given)
 
     def _take_over(self) -> int:
         """Merge the records of a launch; returns their number, or -1 if they exceeded the room."""
         found = int(self.number.get()[0])
-        kept = min(found, CAPACITY)
+        kept = min(found, self.capacity)
         before = self.best.hits
         if kept:
             self.merge(kept)
-        if found <= CAPACITY:
+        if found <= self.capacity:
             return found
         self.best.hits = before  # the tighter cutoff stays; the hits will be found again
         return -1

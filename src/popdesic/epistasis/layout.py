@@ -58,12 +58,15 @@ SCAN = np.dtype(
         ("first_column", np.int32),
         ("end_of_columns", np.int32),
         ("columns", np.uint64),
+        ("of_w", np.uint32, (3, 2)),
+        ("table_words", np.int64),
     ],
     align=True,
 )
 SCAN_BYTES = SCAN.itemsize
-#: `Correlation` of kernels/epistasis/compact_score.cu.
-LIMIT = np.dtype([("middle", np.uint64), ("max_r2", np.float64)])
+#: `Correlation` and `OfW` of kernels/epistasis/compact_score.cu.
+LIMIT = np.dtype([("middle", np.uint64), ("max_r2", np.float64), ("w", np.int32)], align=True)
+OF_W = np.dtype([("w", np.int32), ("every", np.int32), ("n_samples", np.int32, 2)])
 
 
 def _states_of_parts(which: int) -> int:

@@ -43,7 +43,7 @@ class PackingScan(LaunchedScan):
         raise NotImplementedError
 
     def choose_packing(self, share_a_word: bool) -> None:
-        """Set `split_cells`, `split_accumulators` and `overflowing`, of triples.
+        """Set `split_cells`, `split_accumulators` and `overflowing`, of triples and quads.
 
         Parameters
         ----------
@@ -58,6 +58,8 @@ class PackingScan(LaunchedScan):
         share = overflowing_items(
             schedule_tiles(sites, sites, tile, width), overflowing, tile, width
         ).mean()
+        if self.quads:  # no cell of theirs is larger than one of a pair
+            share = int(largest.max(initial=0) > MAX_SHARED)
         if share >= MANY_OVERFLOWING:
             return
         self.split_accumulators = 0
@@ -98,15 +100,22 @@ class PackingScan(LaunchedScan):
         """Words of the tables of one tile of y and all sites."""
         return self.padded * TILE_SITES * self.states**2 * (1 + self.split_accumulators)
 
-    def pair_tables(self, operands: Operands, rows: range) -> tuple[cupy.ndarray, np.uint64]:
+    def table_shape(self, rows: range) -> tuple[int, int]:
+        """Tiles of y in `rows`, and words of the tables of each."""
+        n_tiles = divide_up(rows.stop, self.core.tile_sites) * self.core.cluster
+        return n_tiles - rows.start // TILE_SITES, self._table_words()
+
+    def pair_tables(
+        self, operands: Operands, rows: range, tables: cupy.ndarray | None = None
+    ) -> tuple[cupy.ndarray, np.uint64]:
         """Tables of the pairs y < z with y in `rows`, which begins a block of rows.
 
-        Returns them, and the address of site 0's. `operands`: of all samples, packed.
+        Returns them, and the address of site 0's. `operands`: of all samples or some, packed;
+        `tables`: where to put them, `table_shape`.
         """
-        first_tile = rows.start // TILE_SITES
-        n_tiles = divide_up(rows.stop, self.core.tile_sites) * self.core.cluster - first_tile
-        words = self._table_words()
-        tables = cupy.empty((n_tiles, words), np.uint32)
+        first_tile, words = rows.start // TILE_SITES, self._table_words()
+        if tables is None:
+            tables = cupy.empty(self.table_shape(rows), np.uint32)
         base = np.uint64(tables.data.ptr - first_tile * words * 4)
         items = self._items(2, rows, range(rows.start, self.data.n_sites))
         self._launch(2, 1, operands, read_by_kernel(items), 0, base, self._describe(range(0)))

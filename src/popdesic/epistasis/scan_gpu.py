@@ -77,6 +77,12 @@ class ClassBest(Best):
         tables = self.cells_of(records)
         return interaction_costs(tables, self.bits(), self.cutoff, threads=self.threads)
 
+    def keep(self, costs: np.ndarray, sites: np.ndarray) -> None:
+        """Records of quads are without w, which all of a launch have in common."""
+        if self.order > RECORD_SITES:
+            sites = np.insert(sites, 0, self.scan.w, axis=1)
+        super().keep(costs, sites)
+
     def merge(self, records: cupy.ndarray) -> None:
         """Scores other than the interaction are sums of table entries, exact on the device."""
         if self.scan.interaction:
@@ -85,7 +91,7 @@ class ClassBest(Best):
         costs = cupy.empty(len(records), np.int64)
         unit = np.float64(self.data.total[0] if is_gini(self.data) else 0)
         self.launch("score_records", records, self.scan.total, self.scan.part, unit, costs)
-        sites = records[:, RECORD_SITES - self.order : RECORD_SITES]
+        sites = records[:, max(0, RECORD_SITES - self.order) : RECORD_SITES]
         if len(records) > FEW_RECORDS:
             costs, sites = self._below(cupy, costs, sites)
         costs, sites = self._below(np, costs.get(), cupy.ascontiguousarray(sites).get())
@@ -169,7 +175,7 @@ class Scanner(ClassScan, PackingScan):
         super().__init__(data, device, part, *before)
         everyone = range(data.n_sites)
         self.chosen = part or ScanPart(self.states, self.states, everyone, everyone, everyone)
-        self.order, self.n_cells = order, 3**order
+        self.order, self.n_cells, self.quads = order, 3**order, int(order > RECORD_SITES)
         #: Sites that the scan of another part will need besides; sent behind those of this one.
         self.later = range(0)
         self.best = ClassBest(self, order, top, cutoff, threads)
@@ -190,30 +196,31 @@ class Scanner(ClassScan, PackingScan):
             self.split_cells = self.split_accumulators = 1
         counted = prior is not None and prior.sizes is not None
         self.make_margins(range(data.n_sites if counted else 0))
-        if order == 3:
+        if order > 2:
             if not counted:
                 self.receive(everyone, self.planes.send(everyone))
-            steps = self.measure_depths()
+            steps = self.measure_depths() / (3 if self.quads else 1)
             overflowing = self.sizes.max(initial=0) > MAX_SHARED
         kernel = kernel or choose_scan_kernel(device)
         self.core = choose_core(
-            *(kernel, order, self.states, steps),
+            *(kernel, self.launch_order, self.states, steps),
             overflowing=overflowing,
             shared_bytes=device.shared_bytes,
             x_states=self.x_states,
+            quads=self.quads,
         )
         self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
         self.bound = Bound.of(share_of_cases(self.n_classes), gini=gini)
         self.prepare_launches()
         if overflowing:
             self.choose_packing(weighted is not None)
-        elif order == 3:
+        elif order > 2:
             self.make_margins(range(data.n_sites))
         if not self.split_cells:
             self.bound = weighted
         if order == 3 and self.core.epilogue_workspace and not self.split_accumulators:
             self.join_neighbours(steps)
-        sites_only = keeps_sites_only(
+        sites_only = self.quads or keeps_sites_only(
             self.core, order, self.x_states, self.overflowing is not None or self.split_accumulators
         )
         pace = Pace(order, top, FIRST_SITES_ONLY if sites_only else FIRST_LAUNCH)
@@ -227,7 +234,8 @@ class Scanner(ClassScan, PackingScan):
     @property
     def sites_only(self) -> bool:
         """See `LaunchedScan`."""
-        return keeps_sites_only(self.core, self.order, self.x_states, self.split_accumulators)
+        kept = self.core, self.order, self.x_states, self.split_accumulators
+        return bool(self.quads) or keeps_sites_only(*kept)
 
     @property
     def prior(self) -> EarlierParts:
@@ -273,7 +281,10 @@ class Scanner(ClassScan, PackingScan):
             self.load(COMPACT_SCORE, "count_records")(
                 (n,),
                 (256,),
-                (self.records, *planes.words, *planes.n_words, *map(np.int32, self.n_classes)),
+                (
+                    *(self.records, *planes.words, *planes.n_words),
+                    *map(np.int32, (*self.n_classes, self.w)),
+                ),
             )
         super().merge(n)
 
@@ -330,6 +341,18 @@ class Scanner(ClassScan, PackingScan):
             self._run(operands, run, on_device, first, np.uint64(0), following)
         return self.best.hits
 
+    def batch_of(self, sizes: np.ndarray, first_site: int, together: int = 1) -> Batch:
+        """As many of some operands as have room, at least the first `together`, in whole such groups.
+
+        `sizes`: as of `Batch.of`.
+        """
+        batch = Batch.of(sizes, first_site)
+        packed_bytes = int(PACKED_SHARE * cupy.cuda.runtime.memGetInfo()[1])
+        stage_bytes = operand_bytes(self.padded - first_site, self.states)
+        room = min(packed_bytes // stage_bytes, MAX_GRID)
+        room = int(np.searchsorted(batch.stages[1:], room, "right"))
+        return batch.head(together * max(1, room // together))
+
     def triples(self, first: range) -> Hits:
         """The best triples (x, y, z), x in `first` and in the part, y and z in the part."""
         first, of_y = both(first, self.chosen.first), self.chosen.y
@@ -349,15 +372,11 @@ class Scanner(ClassScan, PackingScan):
         if self.offsets:
             self.know_pairs(tables[self.split_accumulators][1], start)
         del operands  # their memory is given to those of a batch
-        packed_bytes = int(PACKED_SHARE * cupy.cuda.runtime.memGetInfo()[1])
         x = first.start
         while x < stop:
             first_site = align(max(x + 1, of_y.start), self.states)
-            batch = Batch.of(self.depths[x : min(stop, x + BATCH) : self.operand_sites], first_site)
-            stage_bytes = operand_bytes(self.padded - first_site, self.states)
-            room = min(packed_bytes // stage_bytes, MAX_GRID)
-            room = int(np.searchsorted(batch.stages[1:], room, "right"))
-            batch = batch.head(max(1, room))
+            sizes = self.depths[x : min(stop, x + BATCH) : self.operand_sites]
+            batch = self.batch_of(sizes, first_site)
             operands = self.compact(samples, x, batch)
             n = self.data.n_sites
             end = min(stop, x + self.operand_sites * len(batch))

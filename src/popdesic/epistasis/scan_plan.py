@@ -40,10 +40,10 @@ MAX_SHARED, MAX_CLASS = (1 << 16) - 1, (1 << 23) - 1
 MANY_OVERFLOWING = 1 / 2
 #: By order: the next launch is assumed to let through at most so many times the number of hits,
 #: once a cutoff is known; triples, which cost more, as many as the one before.
-PASSING = {2: 32, 3: math.inf}
+PASSING = {2: 32, 3: math.inf, 4: math.inf}
 #: By order: a launch may have so many times the combinations of all launches before. Triples that a
 #: weak cutoff lets through cost more than another launch, pairs less.
-GROWTH = {2: 64, 3: 8}
+GROWTH = {2: 64, 3: 8, 4: 8}
 #: Blocks of rows of all stages that are compacted before others.
 COMPACT_WIDTH = 8
 #: Stages after which thread blocks wait for each other (`Lockstep` in common.cuh).
@@ -55,8 +55,9 @@ MAX_GRID = 65535
 UPLOADS = (0.06, 0.4, 0.7, 1)
 #: Share of the device's memory for the packed planes of one batch of triples, and most x of one.
 PACKED_SHARE, BATCH = 1 / 8, 512
-#: Words of the record of a combination, by `split_cells`.
-RECORD_WORDS = {0: 32, 1: 64}
+#: Words of the record of a pair or triple, by `split_cells`, and of a quad. So many times fewer quads
+#: than triples fit the room for records, and so are the x of a batch of them.
+RECORD_WORDS, QUAD_WORDS, FEWER_QUADS = {0: 32, 1: 64}, {0: 84, 1: 168}, 4
 #: Combinations of a scan's first launch, before any cost is known; and where a record is counted
 #: from the planes: more of them cost more than another launch.
 FIRST_LAUNCH, FIRST_SITES_ONLY = 1 << 21, 1 << 18
@@ -147,15 +148,21 @@ class Core:
         split_accumulators: int = 0,
         x_states: int = 0,
         columns: int = 0,
+        quads: int = 0,
     ) -> int:
-        """Words that one thread block keeps of what was counted; `parts` of the depth."""
+        """Words that one thread block keeps of what was counted; `parts` of the depth.
+
+        `quads`: 1, and a value of each pair of its sites (QUADS in the kernels).
+        """
+        value = quads * (order == 3)
         if self.epilogue_workspace:  # two buffers of a tile for each part and word
             tiles, columns = parts * (1 + split_accumulators), columns or states
             width = self.z_sites(order, states, columns=columns)
-            return 2 * tiles * TILE_SITES * width * states * columns
+            return TILE_SITES * width * (2 * tiles * states * columns + value)
+        counts = (1 + split_accumulators) * states**2 + 1
         if order == 2 or not ((x_states or states) == 3 or split_accumulators):
-            return 0
-        return 8 * COMBINATIONS[states] * ((1 + split_accumulators) * states**2 + 1) * 32
+            counts = value
+        return 8 * COMBINATIONS[states] * counts * 32
 
 
 #: The cores: of the kernels, and `middle` and `deep`, wgmma for more samples.
@@ -177,6 +184,7 @@ def choose_core(
     overflowing: bool = False,
     shared_bytes: int = MMA_SPLIT_BYTES,
     x_states: int = 0,
+    quads: int = 0,
 ) -> Core:
     """The fastest core of a kernel.
 
@@ -186,9 +194,10 @@ def choose_core(
     x_states : stored states of x; 0: as many as of y and z.
     overflowing : whether some counts may need words of their own (`split_accumulators`).
     shared_bytes : of the device, for a thread block.
+    quads : as in `scan_shape`.
     """
     if kernel == "wgmma":
-        if order == 2 or overflowing or steps >= DEEP_STEPS[states]:
+        if order == 2 or overflowing or quads or steps >= DEEP_STEPS[states]:
             kernel = "deep"
         elif (x_states or states) == 3:
             kernel = "mma"  # the counts of three states do not fit the accumulators of wgmma
@@ -338,6 +347,7 @@ def scan_shape(
     device: Device,
     split_accumulators: int = 0,
     x_states: int = 0,
+    quads: int = 0,
 ) -> ScanShape:
     """How a core is compiled for pairs or triples.
 
@@ -360,6 +370,8 @@ def scan_shape(
         their own.
     x_states : int
         Stored states of x, of pairs of the first site; 0: as many as of y and z.
+    quads : int
+        1: triples are scanned for each genotype of one more site.
 
     Raises
     ------
@@ -389,11 +401,11 @@ def scan_shape(
     else:
         stages = 1 if defines["POPC"] else 2 if sites_only else 3
         scratch = 4 * core.scratch_words(
-            order, states, parts, split_accumulators, x_states, columns
+            order, states, parts, split_accumulators, x_states, columns, quads
         )
         overlapped = order == 3 and (x_states == 3 or bool(split_accumulators))
         in_phases = COMBINATIONS[states] * overlapped
-        resident = 8 * 32 * in_phases * (not split_accumulators)
+        resident = 8 * 32 * in_phases * (not split_accumulators) * (not quads)
         needs = SharedNeeds(slot, stash, margins, scratch, stages, in_phases, 4 * resident)
         form = choose_layout(needs, device.shared_bytes)
         defines |= form.defines
@@ -405,7 +417,7 @@ def scan_shape(
         )
     defines |= {"LAUNCH_THREADS": core.threads, "LAUNCH_SHARED": shared}
     defines |= {"LAUNCH_Z_SITES": z_sites}
-    words = core.scratch_words(order, states, parts, split_accumulators, x_states, columns)
+    words = core.scratch_words(order, states, parts, split_accumulators, x_states, columns, quads)
     defines["LAUNCH_SCRATCH"] = resident if defines.get("RESIDENT_SUMS") else words
     return ScanShape(defines, shared)
 
@@ -421,12 +433,13 @@ def scan_defines(
     logs: bool = False,
     x_states: int = 0,
     planes: int = 0,
+    quads: int = 0,
 ) -> dict[str, int]:
     """What every kernel of one scan is compiled with.
 
     `logs`: of `K2Terms`.
     `x_states`, `planes`: states of x that are counted, and states that are stored; 0: as many as of
-    y and z. A scan kernel may have other COLUMN_STATES (`scan_shape`).
+    y and z. A scan kernel may have other COLUMN_STATES (`scan_shape`). `quads` as there.
     """
     of_y, of_z = MARGINS[states]
     x_states = x_states or states
@@ -442,7 +455,8 @@ def scan_defines(
         "PLANES": planes or x_states,
         "OPERAND_SITES": operand_sites,
         "SEGMENTS": 1 + LEVEL_BITS if residuals else operand_segments(x_states, operand_sites),
-        "RECORD_WORDS": RECORD_WORDS[split_cells],
+        "RECORD_WORDS": (QUAD_WORDS if quads else RECORD_WORDS)[split_cells],
+        "QUADS": quads,
         "MARGINS_Y": of_y,
         "MARGINS_Z": of_z,
     }

@@ -49,12 +49,20 @@ def scan_quads(
 ) -> Hits:
     """The best `top` quads w < x < y < z, w in `first`, all six pairs permitted.
 
-    Parameters as in `scan_pairs`. On a CPU, also where the backend is a GPU.
+    Parameters as in `scan_pairs`. By interaction on a CPU, also where the backend is a GPU.
     """
+    if backend.name == "gpu" and data.lr_bits is None:
+        from ..engine.stream_gpu import device_errors
+        from .quads_gpu import scan_quads as on_gpu
+
+        given = top, cutoff, backend.device, backend.kernel, backend.threads
+        with device_errors(f"the scan of {data.n_sites} sites"):
+            return on_gpu(data, first, *given)
     from . import scan_cpu
 
     if backend.name == "gpu":
-        on_cpu(f"the scan of quads of {data.n_sites} sites", "no kernel of a GPU scans quads")
+        what = f"the scan of quads of {data.n_sites} sites"
+        on_cpu(what, "no kernel of a GPU scans quads by interaction")
     return scan_cpu.scan_quads(data, first, top, cutoff, threads=backend.threads)
 
 
