@@ -47,6 +47,7 @@ def of_scan(
         given.get("split_accumulators", 0),
     )
     x_states, operand_sites = given.get("x_states", 0), given.get("operand_sites", 1)
+    quads = given.get("quads", 0)
     if operand_sites == 2:
         given["parts"] = scan_plan.operand_segments(x_states or states, operand_sites) // 2
     shape = scan_shape(scan_plan.CORES[core], order=order, states=states, **given)
@@ -59,6 +60,7 @@ def of_scan(
         logs=logs,
         x_states=x_states,
         operand_sites=operand_sites,
+        quads=quads,
     )
     return tuple((of_all | shape.defines).items())
 
@@ -151,6 +153,29 @@ KERNELS = [
             ),
         )
         for split_cells, residuals in ((0, False), (1, False), (1, True))
+    ),
+    *(
+        (
+            scan_plan.CORES[core].source.file,
+            arch,
+            of_scan(core, states=states, sites_only=True, quads=1, logs=True, **given),
+        )
+        for core, arch in (("deep", "90a"), ("mma", "80"), ("popc", "75"))
+        for states in (2, 3)
+        for given in ({}, SPLIT_ACCUMULATORS)
+    ),
+    ("epistasis/sm90_deep", "90a", of_scan("deep", 2, table=1, quads=1)),
+    *(
+        (
+            "epistasis/compact_score",
+            "75",
+            tuple(
+                scan_plan.scan_defines(
+                    split_cells=split_cells, states=states, quads=1
+                ).items()
+            ),
+        )
+        for split_cells, states in ((0, 2), (1, 3))
     ),
     *(
         ("engine/minplus", "75", minplus_plan.shape_of(d, HOPPER.shared_bytes).defines)

@@ -24,6 +24,7 @@ def scan_shape(
     operand_sites: int = 1,
     split_accumulators: int = 0,
     x_states: int = 0,
+    quads: int = 0,
     device: Device = HOPPER,
 ) -> scan_plan.ScanShape:
     """How `core` is compiled for a scan; operands hold one first site each."""
@@ -40,4 +41,5 @@ def scan_shape(
         device=device,
         split_accumulators=split_accumulators,
         x_states=x_states,
+        quads=quads,
     )

@@ -12,16 +12,16 @@ import cupy
 import numpy as np
 
 from ..engine.devices import Device
+from . import scan_gpu
 from .layout import TILE_SITES
 from .scan_data import Hits, ScanData
-from .scan_gpu import BATCH, Scanner
 from .scan_plan import FEWER_QUADS, Batch, align
 
 #: Genotypes of w: operands of an x.
 GIVEN = 3
 
 
-class QuadScanner(Scanner):
+class QuadScanner(scan_gpu.Scanner):
     """One scan of quads on the current device.
 
     Attributes
@@ -57,7 +57,7 @@ class QuadScanner(Scanner):
         depths, tables, yz = self._samples_of_w(samples, align(begin, self.states))
         while begin < n - 2:
             first_site = align(begin + 1, self.states)
-            stop = min(n - 2, begin + max(1, BATCH // FEWER_QUADS))
+            stop = min(n - 2, begin + max(1, scan_gpu.BATCH // FEWER_QUADS))
             sizes = depths[begin:stop].reshape(-1, depths.shape[2])
             batch = self.batch_of(sizes, first_site, GIVEN)
             operands = self.compact(samples, begin, batch)

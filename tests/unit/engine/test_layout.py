@@ -169,7 +169,10 @@ def test_records_are_laid_out_as_in_c():
     offsets = [scan_layout.SCAN.fields[name][1] for name in ("min_distance", "weights", "margins")]
     assert offsets == [32, 48, 120]
     assert scan_layout.SCAN.fields["columns"][1] == 152
-    assert scan_layout.SCAN_BYTES == 160
+    assert scan_layout.SCAN.fields["table_words"][1] == 184
+    assert scan_layout.SCAN_BYTES == 192
+    assert scan_layout.LIMIT.itemsize == 24
+    assert scan_layout.OF_W.itemsize == 16
     step = variants.Step(1, 2, 3, 4, 5)
     assert variants.step_table((step,)).tolist() == [[1, 2, 3, 4, 5]]
 
