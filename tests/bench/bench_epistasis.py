@@ -12,7 +12,8 @@ with two devices, one process each, with --real at the frequencies of chromosome
 scans a part of all combinations, in runs of first sites from the whole range (shares.py), and
 prints its rate and what it holds. Cases j, J and o have missing genotypes in 5 % of the sites, and
 print what share that is of the rate without any. Cases 1 to 7 are EPIClear's other mixes of
-genotypes. --device-bytes 12000000000 scans each case once more as data larger than a device with so
+genotypes. Cases Q, R and S are quads, by scores of association alone (--cases QRS --share 0.1).
+--device-bytes 12000000000 scans each case once more as data larger than a device with so
 much memory, and prints what share of the rate that is, and of the rate that copies at their own
 pace allow; with --phases also the time of each phase of that scan, where 'next block' is what the
 scan waits for copies. --ordinary: from host memory that is not pinned. --real adds common SNPs of
@@ -51,6 +52,7 @@ from popdesic.epistasis.blocks_gpu import BlockPlanes, scan_blocks
 from popdesic.epistasis.bound import score_scale
 from popdesic.epistasis.interaction_cpu import UNIT_BITS
 from popdesic.epistasis.layout import STEP_BITS
+from popdesic.epistasis.quads_gpu import QuadScanner
 from popdesic.epistasis.residual_scan_gpu import ResidualScanner
 from popdesic.epistasis.scan_data import ZERO_LEVEL, Hits, OneHot, ResidualData, ScanData
 from popdesic.epistasis.scan_gpu import Scanner, scan_parts, scan_step
@@ -153,7 +155,8 @@ def products(case: Case, scanner: Scanner) -> float:
         depth = 5 if case.residuals else 1  # people, and half of them for each of eight bits
         return depth * scanner.states**2 * (case.controls + case.cases)
     n, depths = case.n_sites, scanner.depths.sum(axis=1) / scanner.operand_sites
-    weight = np.array([math.comb(n - x - 1, 2) for x in range(len(depths))], float)
+    before = case.order - 3  # sites before x, whose genotypes share its samples
+    weight = np.array([math.comb(x, before) * math.comb(n - x - 1, 2) for x in range(len(depths))])
     return float((depths * weight).sum() / weight.sum()) * scanner.states**2
 
 
@@ -162,10 +165,11 @@ def scan(case: Case, data, kernel: str | None, spans: list[range]) -> Scanner | 
     if case.residuals:
         scanner = ResidualScanner(data, 1000, None, current_device(), kernel, os.cpu_count())
     else:
-        scanner = Scanner(
+        kind = QuadScanner if case.order == 4 else Scanner
+        scanner = kind(
             data, case.order, 1000, None, current_device(), kernel or case.kernel, os.cpu_count()
         )
-    run = scanner.pairs if case.order == 2 else scanner.triples
+    run = {2: scanner.pairs, 3: scanner.triples, 4: getattr(scanner, "scan", None)}[case.order]
     for span in spans:
         run(span)
     return scanner
@@ -341,7 +345,7 @@ def useful_share(case: Case, tile: int, width: int) -> float:
     n = case.n_sites
     items = schedule_tiles(range(n), range(n), tile, width)
     ends = np.minimum((items[:, 0].astype(np.int64) + 1) * tile - 1, n)
-    made = tile * width * (int(ends.sum()) if case.order == 3 else len(items))
+    made = tile * width * sum(math.comb(end, case.order - 2) for end in ends.tolist())
     return math.comb(n, case.order) / made
 
 
@@ -380,7 +384,9 @@ def measure_cases(arguments: argparse.Namespace) -> None:
     for name in arguments.cases:
         case = resized(CASES[name], arguments.sites, arguments.samples)
         rates = []
-        for score in ["residuals"] if case.residuals else arguments.scores:
+        # no GPU scans quads by interaction
+        scores = [one for one in arguments.scores if (case.order, one) != (4, "interaction")]
+        for score in ["residuals"] if case.residuals else scores:
             line, rate = measure(case, arguments.kernel, arguments.share, score)
             rates.append(rate)
             ratio = f"  {rate / rates[0]:.0%} of {arguments.scores[0]}" if rates[1:] else ""
@@ -428,7 +434,7 @@ def main() -> None:
     parser.add_argument("--real", action="store_true", help="also chromosome 22")
     shared = Path(os.environ.get("POPDESIC_SHARED", commandline.ROOT.parent / "shared"))
     parser.add_argument("--data", type=Path, default=shared / "data", help="of the real genotypes")
-    arguments = commandline.parse(parser, gpu=True, cases="dDJpq", sites=512, samples=2048)
+    arguments = commandline.parse(parser, gpu=True, cases="dDJpqQ", sites=512, samples=2048)
     global ORDINARY
     ORDINARY = arguments.ordinary
     if arguments.shared_bytes:

@@ -46,7 +46,8 @@ class Case:
 
 #: Published, besides the mixes: EPIClear's sections 5.4 (10/20/70 %), 5.7 (the first 16 384 sites
 #: of WTCCC1's type-1 diabetes, 5 004 people) and 6 (thirds); table 3 of Tensor-Episdet (TPDS 2021),
-#: whose largest data are 32 768 sites x 262 144 samples (section 6.4).
+#: whose largest data are 32 768 sites x 262 144 samples (section 6.4). Of quads, the abstract of
+#: Epi4Tensor (ICPP 2022, doi 10.1145/3545008.3545066), which names no sizes; 835.4 on eight A100.
 CASES = {
     "a": Case(3, 4096, 131072, 131072, THIRDS, 1160, "none"),
     "b": Case(3, 8192, 131072, 131072, THIRDS, 1800, "none"),
@@ -68,6 +69,10 @@ CASES = {
     # all pairs of a genome-wide study, and of a biobank
     "g": Case(2, 500_000, 3000, 2000, WTCCC, math.nan, "none"),
     "G": Case(2, 500_000, 50_000, 50_000, WTCCC, math.nan, "none"),
+    # quads; the aim is that of issue 48
+    "Q": Case(4, 2048, 262144, 262144, THIRDS, 1500, "Epi4Tensor 90.9, A100"),
+    "R": Case(4, 2048, 262144, 262144, TENTHS, 1500, "Epi4Tensor 90.9, A100"),
+    "S": Case(4, 2048, 32768, 32768, THIRDS, math.nan, "Epi4Tensor 90.9, A100"),
     "A": Case(3, 4096, 131072, 131072, THIRDS, 464, "none", 0.01),
     "B": Case(3, 8192, 131072, 131072, THIRDS, 720, "none", 0.01),
     "C": Case(3, 8192, 131072, 131072, TENTHS, 1040, "none", 0.01),

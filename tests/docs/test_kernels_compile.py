@@ -169,11 +169,7 @@ KERNELS = [
         (
             "epistasis/compact_score",
             "75",
-            tuple(
-                scan_plan.scan_defines(
-                    split_cells=split_cells, states=states, quads=1
-                ).items()
-            ),
+            tuple(scan_plan.scan_defines(split_cells=split_cells, states=states, quads=1).items()),
         )
         for split_cells, states in ((0, 2), (1, 3))
     ),

@@ -55,7 +55,7 @@ def test_interactions_are_scanned_on_the_cpu(machine, rng):
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 @pytest.mark.parametrize("n_samples", [(1, 1), (1, 64), (700, 3), (2900, 2600)])
 def test_awkward_numbers_of_samples(machine, rng, n_samples, missing):
-    """Genotypes that no sample has; classes whose ratio no small weights express; several stages."""
+    """Genotypes that no sample has, classes of unlike sizes, several stages."""
     machine.backward = n_samples[0] > 1
     data, states, cases = drawn(rng, "k2", 5, n_samples, missing)
     expected = scan(data, states, cases, 4, range(5), 9)
@@ -124,16 +124,16 @@ def test_counts_that_do_not_share_a_word(machine, rng, kernel, missing, most, mo
     assert_same(run(data, range(6), 9, kernel=kernel), expected)
 
 
-@pytest.mark.parametrize("score", ASSOCIATION)
+@pytest.mark.parametrize("score", ["mutual_information", "gini"])
 def test_the_bound_rules_out_none_of_the_best(machine, rng, score, monkeypatch):
-    """The scan starts with the cost of the tenth hit: it finds these, and not all others."""
+    """The scan starts with the cost of the fifth hit: it finds these, and not all others."""
     from popdesic.epistasis.scan_gpu import ClassBest
 
     written, merge = [], ClassBest.merge
     monkeypatch.setattr(
         ClassBest, "merge", lambda best, found: (written.append(len(found)), merge(best, found))
     )
-    data, states, cases = drawn(rng, score, 11, (1420, 1380), 0.0)
-    expected = scan(data, states, cases, 4, range(11), 10)
-    assert_same(run(data, range(11), 10, int(expected.cost[-1])), expected)
-    assert 10 <= sum(written) < math.comb(11, 4) * 2 / 3
+    data, states, cases = drawn(rng, score, 9, (620, 580), 0.0)
+    expected = scan(data, states, cases, 4, range(9), 5)
+    assert_same(run(data, range(9), 5, int(expected.cost[-1])), expected)
+    assert 5 <= sum(written) < math.comb(9, 4) * 2 / 3

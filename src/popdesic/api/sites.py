@@ -129,8 +129,8 @@ def scan(
     phenotype : array-like, (n_samples,)
         1 case, 0 control. Samples with -1, NaN or a masked entry (unknown) are left out.
     order : {2, 3, 4}
-        Pairs, triples or quads, the last of at most 32 767 sites and on the CPU alone: 40 sites
-        have 91 390 quads, 1 000 have 4e10.
+        Pairs, triples or quads, the last of at most 32 767 sites: 40 sites have 91 390 quads,
+        1 000 have 4e10. Quads by interaction are scanned on the CPU alone.
     score : {'interaction', 'k2', 'k2_excess', 'mutual_information', 'gini'}
         Lower is better. ``interaction`` is minus half of ``lr_chi2``: what the sites say together
         beyond their own effects (of triples: beyond those of their pairs; of quads: beyond those

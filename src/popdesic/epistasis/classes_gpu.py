@@ -159,7 +159,7 @@ class ClassScan(LaunchedScan):
         return [1, 0] if self.x_states == 2 else [2, 0, 1]
 
     def segments_of(self, sizes: np.ndarray) -> np.ndarray:
-        """Samples of the segments of each x, (n, segments), from (n, 2, states): by state and class."""
+        """Samples of the segments of each x, (n, segments), from (n, 2, states)."""
         return sizes[:, :, self.states_in_depth].transpose(0, 2, 1).reshape(len(sizes), -1)
 
     def join_neighbours(self, steps: float) -> None:

@@ -3,7 +3,8 @@
 A table of four sites is three tables of x, y and z: of the samples with w in each genotype. Costs
 are sums over cells, so for each w the kernels of triples run with three operands of each x, and add
 what they find before they compare it (QUADS in kernels/epistasis/parts.cuh). What a launch lets
-through is counted again from the planes.
+through is counted again from the planes. All sites take the products of missing genotypes if any
+has some.
 """
 
 from __future__ import annotations

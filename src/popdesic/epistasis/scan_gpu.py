@@ -342,7 +342,7 @@ class Scanner(ClassScan, PackingScan):
         return self.best.hits
 
     def batch_of(self, sizes: np.ndarray, first_site: int, together: int = 1) -> Batch:
-        """As many of some operands as have room, at least the first `together`, in whole such groups.
+        """As many of some operands as have room, `together` of them at least and at a time.
 
         `sizes`: as of `Batch.of`.
         """

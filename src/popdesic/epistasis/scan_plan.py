@@ -55,8 +55,8 @@ MAX_GRID = 65535
 UPLOADS = (0.06, 0.4, 0.7, 1)
 #: Share of the device's memory for the packed planes of one batch of triples, and most x of one.
 PACKED_SHARE, BATCH = 1 / 8, 512
-#: Words of the record of a pair or triple, by `split_cells`, and of a quad. So many times fewer quads
-#: than triples fit the room for records, and so are the x of a batch of them.
+#: Words of the record of a pair or triple, by `split_cells`, and of a quad. So many times fewer
+#: quads than triples have room for records, and a batch of them so many times fewer x.
 RECORD_WORDS, QUAD_WORDS, FEWER_QUADS = {0: 32, 1: 64}, {0: 84, 1: 168}, 4
 #: Combinations of a scan's first launch, before any cost is known; and where a record is counted
 #: from the planes: more of them cost more than another launch.
