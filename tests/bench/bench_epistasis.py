@@ -52,7 +52,6 @@ from popdesic.epistasis.blocks_gpu import BlockPlanes, scan_blocks
 from popdesic.epistasis.bound import score_scale
 from popdesic.epistasis.interaction_cpu import UNIT_BITS
 from popdesic.epistasis.layout import STEP_BITS
-from popdesic.epistasis.quads_gpu import QuadScanner
 from popdesic.epistasis.residual_scan_gpu import ResidualScanner
 from popdesic.epistasis.scan_data import ZERO_LEVEL, Hits, OneHot, ResidualData, ScanData
 from popdesic.epistasis.scan_gpu import Scanner, scan_parts, scan_step
@@ -165,11 +164,12 @@ def scan(case: Case, data, kernel: str | None, spans: list[range]) -> Scanner | 
     if case.residuals:
         scanner = ResidualScanner(data, 1000, None, current_device(), kernel, os.cpu_count())
     else:
-        kind = QuadScanner if case.order == 4 else Scanner
-        scanner = kind(
+        scanner = Scanner(
             data, case.order, 1000, None, current_device(), kernel or case.kernel, os.cpu_count()
         )
-    run = {2: scanner.pairs, 3: scanner.triples, 4: getattr(scanner, "scan", None)}[case.order]
+    run = scanner.pairs if case.order == 2 else scanner.triples
+    if case.order == 4:
+        run = partial(scanner.quads_of, most=scan_gpu.BATCH // scan_plan.FEWER_QUADS)
     for span in spans:
         run(span)
     return scanner

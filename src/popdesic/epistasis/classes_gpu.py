@@ -20,6 +20,7 @@ from .scan_plan import (
     MAX_SHARED,
     ROUNDING,
     Batch,
+    depths_of,
     operand_bytes,
     operand_segments,
     shared_depths,
@@ -150,17 +151,8 @@ class ClassScan(LaunchedScan):
         # not fit: epistasis_crowds
         others = np.array(self.n_classes) - sizes.sum(axis=2)
         self.split_cells |= int(others.max(initial=0) > MAX_SHARED)
-        self.depths = self.segments_of(sizes)
+        self.depths = depths_of(sizes, self.x_states)
         return self.depths.sum(axis=1).mean() / STEP_BITS if self.data.n_sites else 0.0
-
-    @property
-    def states_in_depth(self) -> list[int]:
-        """States of x in the order of the depth: `stored_state` in parts.cuh."""
-        return [1, 0] if self.x_states == 2 else [2, 0, 1]
-
-    def segments_of(self, sizes: np.ndarray) -> np.ndarray:
-        """Samples of the segments of each x, (n, segments), from (n, 2, states)."""
-        return sizes[:, :, self.states_in_depth].transpose(0, 2, 1).reshape(len(sizes), -1)
 
     def join_neighbours(self, steps: float) -> None:
         """Let each x share its operand with the site after it, if that pays."""

@@ -20,6 +20,8 @@ from .scan_plan import (
     COMPACT_WIDTH,
     FEWER_QUADS,
     LONGEST_RUN,
+    MAX_GRID,
+    PACKED_SHARE,
     QUAD_WORDS,
     RECORD_WORDS,
     Batch,
@@ -309,6 +311,18 @@ class LaunchedScan(DeviceScan):
         for name, value in self.fields().items():
             one[name] = value
         return one
+
+    def batch_of(self, sizes: np.ndarray, first_site: int, together: int = 1) -> Batch:
+        """As many of some operands as have room, `together` of them at least and at a time.
+
+        `sizes`: as of `Batch.of`.
+        """
+        batch = Batch.of(sizes, first_site)
+        packed_bytes = int(PACKED_SHARE * cupy.cuda.runtime.memGetInfo()[1])
+        stage_bytes = operand_bytes(self.padded - first_site, self.states)
+        room = min(packed_bytes // stage_bytes, MAX_GRID)
+        room = int(np.searchsorted(batch.stages[1:], room, "right"))
+        return batch.head(together * max(1, room // together))
 
     def _items(self, order: int, y: range, z: range, operands: int = 1) -> np.ndarray:
         """Items of some sites y, z, int32 (n, 4): row, column, run of the batch's operands.

@@ -12,21 +12,24 @@ from __future__ import annotations
 import cupy
 import numpy as np
 
-from ..engine.devices import Device
-from . import scan_gpu
+from .launches_gpu import LaunchedScan, Operands
 from .layout import TILE_SITES
-from .scan_data import Hits, ScanData
-from .scan_plan import FEWER_QUADS, Batch, align
+from .scan_data import Hits
+from .scan_plan import Batch, align, depths_of, states_in_depth
 
 #: Genotypes of w: operands of an x.
 GIVEN = 3
 
 
-class QuadScanner(scan_gpu.Scanner):
-    """One scan of quads on the current device.
+class QuadScan(LaunchedScan):
+    """A scan of cases and controls that may be one of quads.
 
     Attributes
     ----------
+    sizes : int64 array, (n_sites, 2, stored)
+        Samples of each site, class and stored state.
+    depths : int64 array, (operands, segments)
+        Samples of each segment of an x.
     w : int
         The first site of the quads that are being scanned.
     of_w : int array, (3, 2)
@@ -35,30 +38,44 @@ class QuadScanner(scan_gpu.Scanner):
         Of the pair tables of one of these genotypes.
     """
 
+    sizes: np.ndarray
+    depths: np.ndarray
     of_w, table_words = np.zeros((GIVEN, 2), np.int64), 0
 
-    def scan(self, first: range) -> Hits:
-        """The best quads (w, x, y, z), w in `first`."""
+    def compact(self, samples, first: int, batch: Batch, every: int = -1) -> Operands:
+        """See `classes_gpu.ClassScan`."""
+        raise NotImplementedError
+
+    def table_shape(self, rows: range) -> tuple[int, int]:
+        """See `packing_gpu.PackingScan`, as for the next one."""
+        raise NotImplementedError
+
+    def pair_tables(self, operands: Operands, rows: range, tables=None) -> tuple:
+        raise NotImplementedError
+
+    def quads_of(self, first: range, most: int) -> Hits:
+        """The best quads (w, x, y, z), w in `first`; at most `most` x in a batch."""
         stop = min(first.stop, self.data.n_sites - 3)
         if first.start < stop:
             samples = self.transposed()
             for self.w in range(first.start, stop):
-                self._scan_after_w(samples)
+                self._scan_after_w(samples, max(1, most))
         return self.best.hits
 
     def _describe(self, first: range) -> np.ndarray:
-        """See `LaunchedScan`; `Found` has w in place of the first x."""
+        """See `LaunchedScan`; `Found` of quads has w in place of the first x."""
         one = super()._describe(first)
-        one["first"], one["of_w"], one["table_words"] = self.w, self.of_w, self.table_words
+        if self.quads:
+            one["first"], one["of_w"], one["table_words"] = self.w, self.of_w, self.table_words
         return one
 
-    def _scan_after_w(self, samples: list[cupy.ndarray]) -> None:
+    def _scan_after_w(self, samples: list[cupy.ndarray], most: int) -> None:
         """All quads of one w."""
         n, begin = self.data.n_sites, self.w + 1
         depths, tables, yz = self._samples_of_w(samples, align(begin, self.states))
         while begin < n - 2:
             first_site = align(begin + 1, self.states)
-            stop = min(n - 2, begin + max(1, scan_gpu.BATCH // FEWER_QUADS))
+            stop = min(n - 2, begin + most)
             sizes = depths[begin:stop].reshape(-1, depths.shape[2])
             batch = self.batch_of(sizes, first_site, GIVEN)
             operands = self.compact(samples, begin, batch)
@@ -94,33 +111,15 @@ class QuadScanner(scan_gpu.Scanner):
             segments[0, :2] = sizes
             operands = self.compact(samples, self.w, Batch.of(segments, start), given)
             counts = operands.xy.reshape(self.padded, self.x_states, self.states, -1)
-            margins.append(counts[:, self.states_in_depth[0]])
+            margins.append(counts[:, states_in_depth(self.x_states)[0]])
             self.pair_tables(operands, rows, tables[given])
         self.margins = cupy.ascontiguousarray(cupy.stack(margins))
         found = self.margins.get().astype(np.int64)
         if not self.split_cells:
             found = np.concatenate([found >> 16, found & 0xFFFF], axis=3)
-        depths = np.stack([self.segments_of(one.transpose(0, 2, 1)) for one in found], axis=1)
+        depths = np.stack(
+            [depths_of(one.transpose(0, 2, 1), self.x_states) for one in found], axis=1
+        )
         self.table_words = shape[0] * shape[1]
         first_tile = start // TILE_SITES
         return depths, tables, np.uint64(tables.data.ptr - first_tile * shape[1] * 4)
-
-
-def scan_quads(
-    data: ScanData,
-    first: range,
-    top: int,
-    cutoff: int | None,
-    device: Device,
-    kernel: str | None = None,
-    threads: int = 1,
-) -> Hits:
-    """See `scan_sites.scan_quads`; scores of association alone."""
-    if data.n_sites < 4:
-        return Hits(np.zeros(0, np.int64), np.zeros((0, 4), np.int32))
-    scanner = QuadScanner(data, 4, top, cutoff, device, kernel, threads)
-    scanner.scan(first)
-    scanner.check_complete()
-    hits = scanner.best.hits
-    scanner.best.close()  # its memory is for the next scan
-    return hits

@@ -31,23 +31,21 @@ from .layout import COMPACT_SCORE, RECORD_SITES
 from .packing_gpu import PackingScan
 from .parts_plan import ScanPart, both, parts_of
 from .planes_gpu import ScanPlanes
+from .quads_gpu import QuadScan
 from .scan_data import Hits, ScanData
 from .scan_plan import (
     BATCH,
+    FEWER_QUADS,
     FIRST_LAUNCH,
     FIRST_SITES_ONLY,
     LOCKSTEP,
     LOCKSTEP_STEPS,
-    MAX_GRID,
     MAX_SHARED,
-    PACKED_SHARE,
-    Batch,
     Pace,
     align,
     choose_core,
     keeps_sites_only,
     missing_samples,
-    operand_bytes,
     padded_sites,
     upload_blocks,
     widest_tile,
@@ -140,7 +138,7 @@ class EarlierParts:
         return replace(self, planes=None, sizes=None, operands=None)
 
 
-class Scanner(ClassScan, PackingScan):
+class Scanner(ClassScan, PackingScan, QuadScan):
     """One scan on the current device.
 
     Parameters
@@ -341,18 +339,6 @@ class Scanner(ClassScan, PackingScan):
             self._run(operands, run, on_device, first, np.uint64(0), following)
         return self.best.hits
 
-    def batch_of(self, sizes: np.ndarray, first_site: int, together: int = 1) -> Batch:
-        """As many of some operands as have room, `together` of them at least and at a time.
-
-        `sizes`: as of `Batch.of`.
-        """
-        batch = Batch.of(sizes, first_site)
-        packed_bytes = int(PACKED_SHARE * cupy.cuda.runtime.memGetInfo()[1])
-        stage_bytes = operand_bytes(self.padded - first_site, self.states)
-        room = min(packed_bytes // stage_bytes, MAX_GRID)
-        room = int(np.searchsorted(batch.stages[1:], room, "right"))
-        return batch.head(together * max(1, room // together))
-
     def triples(self, first: range) -> Hits:
         """The best triples (x, y, z), x in `first` and in the part, y and z in the part."""
         first, of_y = both(first, self.chosen.first), self.chosen.y
@@ -452,3 +438,23 @@ def scan_step(
         scanner.best.close()  # its memory is for the next scan
         del scanner
     return hits, prior and prior.of_other_sites()
+
+
+def scan_quads(
+    data: ScanData,
+    first: range,
+    top: int,
+    cutoff: int | None,
+    device: Device,
+    kernel: str | None = None,
+    threads: int = 1,
+) -> Hits:
+    """See `scan_sites.scan_quads`; scores of association alone."""
+    if data.n_sites < 4:
+        return Hits(np.zeros(0, np.int64), np.zeros((0, 4), np.int32))
+    scanner = Scanner(data, 4, top, cutoff, device, kernel, threads)
+    scanner.quads_of(first, BATCH // FEWER_QUADS)
+    scanner.check_complete()
+    hits = scanner.best.hits
+    scanner.best.close()  # its memory is for the next scan
+    return hits

@@ -268,6 +268,21 @@ def cut_runs(
     return out.reshape(-1, 4)
 
 
+def states_in_depth(x_states: int) -> list[int]:
+    """Stored states of x in the order of the depth, as `stored_state` of parts.cuh has them."""
+    return [1, 0] if x_states == 2 else [2, 0, 1]
+
+
+def depths_of(sizes: np.ndarray, x_states: int) -> np.ndarray:
+    """Samples in each segment of an x, controls and cases of each state, int64 (n, segments).
+
+    Parameters
+    ----------
+    sizes : (n, 2, states) samples of each site, class and stored state.
+    """
+    return sizes[:, :, states_in_depth(x_states)].transpose(0, 2, 1).reshape(len(sizes), -1)
+
+
 def shared_depths(sizes: np.ndarray, both: np.ndarray) -> np.ndarray:
     """Samples in each segment of x and the site after it, int64 (n - 1, 2 parts).
 

@@ -53,7 +53,7 @@ def scan_quads(
     """
     if backend.name == "gpu" and data.lr_bits is None:
         from ..engine.stream_gpu import device_errors
-        from .quads_gpu import scan_quads as on_gpu
+        from .scan_gpu import scan_quads as on_gpu
 
         given = top, cutoff, backend.device, backend.kernel, backend.threads
         with device_errors(f"the scan of {data.n_sites} sites"):

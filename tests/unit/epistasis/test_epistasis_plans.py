@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -230,6 +231,26 @@ def test_scans_fit_every_card(card, order, states, x_states, split_cells, split_
         shape = scan_shape(core, order, states, **given)
         assert shape.shared_bytes <= card.shared_bytes
         assert shape.defines["STAGES"] >= (1 if core is CORES["popc"] else 2)
+
+
+@pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: str(card.capability))
+def test_quads_fit_every_card(card):
+    """A value of each pair of sites of y and z waits in scratch."""
+    device = card.device()
+    for kernel, states in itertools.product(scan_kernels(device), (2, 3)):
+        core = choose_core(kernel, 3, states, 8.0, shared_bytes=device.shared_bytes, quads=1)
+        assert core is not CORES["wgmma"] and core is not CORES["middle"]
+        given = {"sites_only": True, "device": device}
+        without = scan_shape(core, 3, states, **given).defines
+        shape = scan_shape(core, 3, states, quads=1, **given)
+        assert shape.shared_bytes <= card.shared_bytes
+        assert not shape.defines.get("RESIDENT_SUMS")
+        pairs = TILE_SITES * core.z_sites(3, states)
+        if core.epilogue_workspace:
+            assert shape.defines["LAUNCH_SCRATCH"] == without["LAUNCH_SCRATCH"] + pairs
+        else:
+            cells = 0 if states == 2 else states**2
+            assert shape.defines["LAUNCH_SCRATCH"] == (cells + 1) * pairs
 
 
 @pytest.mark.parametrize(("overlapped", "resident"), [(0, 0), (8, 0), (16, 0), (8, 8192)])
