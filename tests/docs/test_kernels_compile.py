@@ -38,6 +38,7 @@ def of_scan(
     interaction: bool = False,
     residuals: bool = False,
     logs: bool = False,
+    quads: bool = False,
     **given,
 ) -> tuple:
     """Definitions of a scan, of triples if nothing else is said."""
@@ -47,7 +48,6 @@ def of_scan(
         given.get("split_accumulators", 0),
     )
     x_states, operand_sites = given.get("x_states", 0), given.get("operand_sites", 1)
-    quads = given.get("quads", 0)
     if operand_sites == 2:
         given["parts"] = scan_plan.operand_segments(x_states or states, operand_sites) // 2
     shape = scan_shape(scan_plan.CORES[core], order=order, states=states, **given)
@@ -60,7 +60,7 @@ def of_scan(
         logs=logs,
         x_states=x_states,
         operand_sites=operand_sites,
-        quads=quads,
+        quads=int(order == 4 or quads),
     )
     return tuple((of_all | shape.defines).items())
 
@@ -158,13 +158,13 @@ KERNELS = [
         (
             scan_plan.CORES[core].source.file,
             arch,
-            of_scan(core, states=states, sites_only=True, quads=1, logs=True, **given),
+            of_scan(core, 4, states=states, sites_only=True, logs=True, **given),
         )
         for core, arch in (("deep", "90a"), ("mma", "80"), ("popc", "75"))
         for states in (2, 3)
         for given in ({}, SPLIT_ACCUMULATORS)
     ),
-    ("epistasis/sm90_deep", "90a", of_scan("deep", 2, table=1, quads=1)),
+    ("epistasis/sm90_deep", "90a", of_scan("deep", 2, table=1, quads=True)),
     *(
         (
             "epistasis/compact_score",

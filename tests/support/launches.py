@@ -24,7 +24,6 @@ def scan_shape(
     operand_sites: int = 1,
     split_accumulators: int = 0,
     x_states: int = 0,
-    quads: int = 0,
     device: Device = HOPPER,
 ) -> scan_plan.ScanShape:
     """How `core` is compiled for a scan; operands hold one first site each."""
@@ -35,11 +34,10 @@ def scan_shape(
         table=table,
         split_cells=split_cells,
         operand_sites=operand_sites,
-        parts=parts or ((x_states or states) if order == 3 else 1),
+        parts=parts or ((x_states or states) if order > 2 else 1),
         sites_only=sites_only,
         lockstep=lockstep,
         device=device,
         split_accumulators=split_accumulators,
         x_states=x_states,
-        quads=quads,
     )

@@ -272,7 +272,7 @@ class LaunchedScan(DeviceScan):
         """How the kernel for pairs or triples is compiled."""
         return scan_shape(
             self.core,
-            order=order,
+            order=order + self.quads if order == 3 else order,
             states=self.states,
             table=table,
             split_cells=self.split_cells,
@@ -283,7 +283,6 @@ class LaunchedScan(DeviceScan):
             device=self.device,
             split_accumulators=self.split_accumulators,
             x_states=self.x_states,
-            quads=self.quads,
         )
 
     def _scan_kernel(self, order: int, table: int) -> tuple[cupy.RawKernel, int]:

@@ -201,11 +201,10 @@ class Scanner(ClassScan, PackingScan, QuadScan):
             overflowing = self.sizes.max(initial=0) > MAX_SHARED
         kernel = kernel or choose_scan_kernel(device)
         self.core = choose_core(
-            *(kernel, self.launch_order, self.states, steps),
+            *(kernel, order, self.states, steps),
             overflowing=overflowing,
             shared_bytes=device.shared_bytes,
             x_states=self.x_states,
-            quads=self.quads,
         )
         self.lockstep = LOCKSTEP if order == 2 or steps >= LOCKSTEP_STEPS else 0
         self.bound = Bound.of(share_of_cases(self.n_classes), gini=gini)
@@ -218,7 +217,7 @@ class Scanner(ClassScan, PackingScan, QuadScan):
             self.bound = weighted
         if order == 3 and self.core.epilogue_workspace and not self.split_accumulators:
             self.join_neighbours(steps)
-        sites_only = self.quads or keeps_sites_only(
+        sites_only = keeps_sites_only(
             self.core, order, self.x_states, self.overflowing is not None or self.split_accumulators
         )
         pace = Pace(order, top, FIRST_SITES_ONLY if sites_only else FIRST_LAUNCH)
@@ -232,8 +231,7 @@ class Scanner(ClassScan, PackingScan, QuadScan):
     @property
     def sites_only(self) -> bool:
         """See `LaunchedScan`."""
-        kept = self.core, self.order, self.x_states, self.split_accumulators
-        return bool(self.quads) or keeps_sites_only(*kept)
+        return keeps_sites_only(self.core, self.order, self.x_states, self.split_accumulators)
 
     @property
     def prior(self) -> EarlierParts:

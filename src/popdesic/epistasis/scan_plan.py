@@ -184,7 +184,6 @@ def choose_core(
     overflowing: bool = False,
     shared_bytes: int = MMA_SPLIT_BYTES,
     x_states: int = 0,
-    quads: int = 0,
 ) -> Core:
     """The fastest core of a kernel.
 
@@ -194,10 +193,9 @@ def choose_core(
     x_states : stored states of x; 0: as many as of y and z.
     overflowing : whether some counts may need words of their own (`split_accumulators`).
     shared_bytes : of the device, for a thread block.
-    quads : as in `scan_shape`.
     """
     if kernel == "wgmma":
-        if order == 2 or overflowing or quads or steps >= DEEP_STEPS[states]:
+        if order != 3 or overflowing or steps >= DEEP_STEPS[states]:
             kernel = "deep"
         elif (x_states or states) == 3:
             kernel = "mma"  # the counts of three states do not fit the accumulators of wgmma
@@ -206,7 +204,8 @@ def choose_core(
     if (
         kernel == "mma"
         and overflowing
-        and (order, states) == (3, 3)
+        and order > 2
+        and states == 3
         and shared_bytes < MMA_SPLIT_BYTES
     ):
         kernel = "popc"
@@ -362,9 +361,8 @@ def scan_shape(
     device: Device,
     split_accumulators: int = 0,
     x_states: int = 0,
-    quads: int = 0,
 ) -> ScanShape:
-    """How a core is compiled for pairs or triples.
+    """How a core is compiled for pairs or triples, or triples for each genotype of one more site.
 
     Parameters
     ----------
@@ -385,15 +383,13 @@ def scan_shape(
         their own.
     x_states : int
         Stored states of x, of pairs of the first site; 0: as many as of y and z.
-    quads : int
-        1: triples are scanned for each genotype of one more site.
 
     Raises
     ------
     UserError
         The device has too little shared memory.
     """
-    x_states = x_states or states
+    x_states, quads, order = x_states or states, int(order == 4), min(order, 3)
     columns = column_states(order, states, x_states, table)
     defines = {"ORDER": order, "TABLE": table, "COLUMN_STATES": columns, **dict(core.defines)}
     if order == 3:
@@ -454,7 +450,8 @@ def scan_defines(
 
     `logs`: of `K2Terms`.
     `x_states`, `planes`: states of x that are counted, and states that are stored; 0: as many as of
-    y and z. A scan kernel may have other COLUMN_STATES (`scan_shape`). `quads` as there.
+    y and z. A scan kernel may have other COLUMN_STATES (`scan_shape`).
+    `quads`: 1 if triples are scanned for each genotype of one more site.
     """
     of_y, of_z = MARGINS[states]
     x_states = x_states or states
@@ -488,6 +485,8 @@ def keeps_sites_only(core: Core, order: int, states: int, split_accumulators: in
 
     `states`: of x.
     """
+    if order == 4:
+        return True
     return order == 3 and (states == 3 or bool(split_accumulators)) and not core.epilogue_workspace
 
 

@@ -238,11 +238,11 @@ def test_quads_fit_every_card(card):
     """A value of each pair of sites of y and z waits in scratch."""
     device = card.device()
     for kernel, states in itertools.product(scan_kernels(device), (2, 3)):
-        core = choose_core(kernel, 3, states, 8.0, shared_bytes=device.shared_bytes, quads=1)
+        core = choose_core(kernel, 4, states, 8.0, shared_bytes=device.shared_bytes)
         assert core is not CORES["wgmma"] and core is not CORES["middle"]
         given = {"sites_only": True, "device": device}
         without = scan_shape(core, 3, states, **given).defines
-        shape = scan_shape(core, 3, states, quads=1, **given)
+        shape = scan_shape(core, 4, states, **given)
         assert shape.shared_bytes <= card.shared_bytes
         assert not shape.defines.get("RESIDENT_SUMS")
         pairs = TILE_SITES * core.z_sites(3, states)
