@@ -158,12 +158,12 @@ __device__ __forceinline__ void score_triples(const int (&acc)[N_ACC], u32* stas
             visit_triple(c, my, mz, [&](int, Count n) { bound.add(n, lines); });
             if (reaches(bound.value(lines), least, given, values[(k * CHUNK + slot) * 32 + lane]))
                 scan.found.take(x, first_y + y, first_z + z);
-            continue;
-#endif
+#else
             if (!any_may_pass(c, my, mz, lines, least)) continue;
             #pragma unroll
             for (int i = 0; i < 3 * CELLS; ++i) forget(c[i / CELLS].word[i % CELLS]);
             record_triple(c, my, mz, x, first_y + y, first_z + z, lines, least, scan);
+#endif
         }
     }
 }
