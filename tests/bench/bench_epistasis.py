@@ -155,7 +155,8 @@ def products(case: Case, scanner: Scanner) -> float:
         return depth * scanner.states**2 * (case.controls + case.cases)
     n, depths = case.n_sites, scanner.depths.sum(axis=1) / scanner.operand_sites
     before = case.order - 3  # sites before x, whose genotypes share its samples
-    weight = np.array([math.comb(x, before) * math.comb(n - x - 1, 2) for x in range(len(depths))])
+    behind = [math.comb(n - x - 1, 2) for x in range(len(depths))]
+    weight = np.array([math.comb(x, before) * pairs for x, pairs in enumerate(behind)], float)
     return float((depths * weight).sum() / weight.sum()) * scanner.states**2
 
 
