@@ -73,7 +73,7 @@ def plan(options: argparse.Namespace) -> None:
     """Print an estimate of a run's jobs, hours, memory and disk space."""
     from .study.forecast import describe_plan
 
-    print(describe_plan(options.study, options.sites, options.targets))
+    print(describe_plan(options.study, options.sites, options.targets, options.profile))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -498,6 +498,14 @@ def test_samples_are_listed_sorted_filtered_and_saved(page, study):
     headers = "[...document.querySelectorAll('#sample-table tbody th[scope=row]')]"
     assert page.run(f"{headers}.map(th => th.textContent)") == names
     assert page.run("document.activeElement.textContent") == "Previous rows"  # on the last page
+    paper = "document.querySelector('#sample-table [data-part=paper]').textContent"
+    said = page.run(paper)
+    assert said.startswith("51 to 100 of 100 samples. All are in the sample sheet")
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    assert [row[0] for row in listed(page)] == samples["sample"].tolist()
+    assert page.run(paper) == "1 to 100 of 100 samples"
+    page.run("dispatchEvent(new Event('afterprint'))")
+    assert [row[0] for row in listed(page)] == names and page.run(paper) == said
     head = page.run(
         "[...document.querySelectorAll('#sample-table thead th')].map(th => th.textContent)"
     )

@@ -2,6 +2,8 @@
 "use strict";
 
 const SAMPLE_ROWS = 50;
+// On paper all rows are shown, if there are no more than these.
+const PAPER_ROWS = 500;
 // Columns that are shown at first, besides the cohort and the column that colours the maps.
 const MAIN_COLUMNS = ["call rate", "heterozygosity", "F_ROH", "community", "closest relative"];
 
@@ -31,6 +33,8 @@ class SampleTable {
         if (this.part(name).disabled) this.part(step > 0 ? "earlier" : "later").focus();
       });
     }
+    addEventListener("beforeprint", () => this.draw(PAPER_ROWS));
+    addEventListener("afterprint", () => this.draw());
     root.hidden = false;
     this.draw();
   }
@@ -100,9 +104,11 @@ class SampleTable {
     this.draw();
   }
 
-  draw() {
+  draw(most = SAMPLE_ROWS) {
     const columns = this.all ? this.columns : this.columns.slice(0, this.brief);
-    const start = this.page * SAMPLE_ROWS, rows = this.kept.slice(start, start + SAMPLE_ROWS);
+    const every = this.kept.length <= most;
+    const start = every ? 0 : this.page * SAMPLE_ROWS;
+    const rows = every ? this.kept : this.kept.slice(start, start + SAMPLE_ROWS);
     const table = document.createElement("table");
     table.className = "compact";
     const head = table.createTHead().insertRow();
@@ -133,7 +139,10 @@ class SampleTable {
     this.part("later").disabled = start + SAMPLE_ROWS >= this.kept.length;
     const { length } = this.kept;
     const of = length < this.data.n ? `${length} of ${this.data.n} samples` : `${length} samples`;
-    this.part("shown").textContent = length ? `${start + 1} to ${start + rows.length} of ${of}` : "No sample.";
+    const shown = length ? `${start + 1} to ${start + rows.length} of ${of}` : "No sample.";
+    this.part("shown").textContent = shown;
+    this.part("paper").textContent = every ? shown
+      : `${shown}. All are in the sample sheet and in results/qc, and “Download TSV” of the page saves them.`;
   }
 
   save() {

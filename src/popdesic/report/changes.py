@@ -47,7 +47,7 @@ def report_facts(
     outcome: Outcome,
     about: dict[str, Any],
     scans: dict[str, Any],
-    communities: bool,
+    configuration: dict,
     relatives: dict[str, str],
 ) -> dict[str, Any]:
     """What the next report compares itself with.
@@ -58,8 +58,8 @@ def report_facts(
         `story.facts` without findings.
     scans : dict
         Sections on the scans for interactions by name.
-    communities : bool
-        Whether this study seeks communities. Files may be of a former run.
+    configuration : dict
+        Of the study, complete. Files of what it does not ask for are of a former run.
     relatives : dict of str
         Closest relative by sample (`pagedata.closest_relatives`); empty if none are sought.
 
@@ -70,9 +70,12 @@ def report_facts(
         of them ``community``, or None; ``relatives``: as given.
     """
     results = outcome.folder
+    communities = bool(configuration["communities"]["methods"])
     groups = _read(results / "communities/communities.json") if communities else {}
-    populations = _read(results / "population/summary.json")
-    segments = _read(results / "ibd/summary.json")
+    described = configuration["population"]["analyses"]
+    populations = _read(results / "population/summary.json") if described else {}
+    by_segments = "ibd" in configuration["compare"]["analyses"]
+    segments = _read(results / "ibd/summary.json") if by_segments else {}
     findings: dict[str, Any] = {
         "Cohorts": len(about["cohorts"]),
         "Founder cohorts": len(about["founders"]),

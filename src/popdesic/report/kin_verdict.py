@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,46 @@ DEGREES = {"first": FIRST, "second": SECOND, "third": THIRD}
 ROUNDED = 1e-3
 #: Most pairs of duplicates that the sentence names.
 MOST_PAIRS = 2
+#: Analyses that find relatives; those of them by KING-robust kinship.
+KIN, KING = frozenset({"kinship", "pc_relate", "ibd"}), frozenset({"kinship", "pc_relate"})
+#: What a study may ask for in `compare.analyses` that this page reads.
+SOUGHT = KIN | {"identity"}
 #: Start of the sentence on a genome too short to tell degrees.
 TOO_SHORT = "Degrees are not named: "
 
 
-def untold_by_ancestry(results: Path) -> list[str]:
-    """Cohorts whose samples mostly look related to each other by PC-Relate."""
-    path = results / "compare/pc_relate.json"
-    medians = read_json(path)["median_kinship"] if path.exists() else {}
+def untold_by_ancestry(about: dict[str, Any]) -> list[str]:
+    """Cohorts whose samples mostly look related to each other by `compare/pc_relate.json`."""
+    medians = about.get("median_kinship", {})
     return [cohort for cohort, median in medians.items() if median > STRANGERS]
+
+
+def by_ancestry(results: Path, analyses: Collection[str]) -> dict[str, Any]:
+    """`compare/pc_relate.json` of this run; empty where it does without."""
+    path = results / "compare/pc_relate.json"
+    if "pc_relate" not in analyses or not path.exists():
+        return {}
+    judged = judged_relatives(results)
+    if judged and "pc_relate" not in judged[1]["sources"]:  # too many samples
+        return {}
+    return read_json(path)
+
+
+def measured_resolution(
+    results: Path, analyses: Collection[str], max_kinship: float
+) -> Resolution | None:
+    """Resolution of kinship on the panel; None where this run does not measure it.
+
+    Parameters
+    ----------
+    analyses : collection of str
+        `compare.analyses`.
+    max_kinship : float
+        `close_kinship`.
+    """
+    path = results / "compare/kinship.json"
+    measured = max_kinship > 0 or not {"ld", "ibd"}.issuperset(analyses)
+    return load_resolution(path) if measured and path.exists() else None
 
 
 def judged_relatives(results: Path) -> tuple[pd.DataFrame, dict[str, Any]] | None:
@@ -49,7 +81,12 @@ def why_no_degrees(about: dict[str, Any]) -> str:
     )
 
 
-def kin_verdict(results: Path, min_kinship: float) -> str | None:
+def kin_verdict(
+    results: Path,
+    min_kinship: float,
+    analyses: Collection[str] = SOUGHT,
+    max_kinship: float = 1.0,
+) -> str | None:
     """What all analyses of a study together say of relatives; None if none looks for them.
 
     Nothing is called absent that the panel cannot show, or that another analysis found.
@@ -57,16 +94,18 @@ def kin_verdict(results: Path, min_kinship: float) -> str | None:
     Parameters
     ----------
     min_kinship : float
-        `close_kinship`: pairs with less are not listed.
+        Pairs with less are not listed.
+    analyses, max_kinship
+        As of `measured_resolution`.
     """
-    judged = judged_relatives(results)
+    judged = None if KIN.isdisjoint(analyses) else judged_relatives(results)
     if judged is None:
         return None
     _, about = judged
     relations, reasons = about["relations"], about["why"]
-    resolution = results / "compare/kinship.json"
-    found = load_resolution(resolution) if resolution.exists() else None
-    same = _same_pairs(results)
+    found = measured_resolution(results, analyses, max_kinship)
+    identity = "identity" in analyses and (results / "compare/identity.tsv").exists()
+    same = _same_pairs(results, identity)
     close = {name: relations[name] for name in CLOSE if name in relations}
     said = []
     if same:
@@ -85,7 +124,7 @@ def kin_verdict(results: Path, min_kinship: float) -> str | None:
             f"{plural(count, 'pair')} of relatives whose degree cannot be told (their intervals "
             "span more than two degrees)"
         )
-    other = _left_out(results)
+    other = _left_out(results, analyses)
     if said:
         text = f"{join(said)}."
         if reasons.get(SHORT):
@@ -94,19 +133,19 @@ def kin_verdict(results: Path, min_kinship: float) -> str | None:
             pairs = plural(about["differ"], "listed pair")
             text += f" For {pairs}, the analyses differ (compare/relatives.tsv)."
         return text + _limit(found, about) + other
-    return _nothing(results, found, about, min_kinship) + other
+    return _nothing(found, about, min_kinship, identity) + other
 
 
-def _left_out(results: Path) -> str:
+def _left_out(results: Path, analyses: Collection[str]) -> str:
     """Sentences on cohorts in which one of the analyses fails."""
     text = ""
     for names, why in (
         (
-            untold_by_ancestry(results),
+            untold_by_ancestry(by_ancestry(results, analyses)),
             "most samples look related by PC-Relate, so it is not used there.",
         ),
         (
-            untold_cohorts(results)["cohort"].tolist(),
+            untold_by_king(results, analyses)["cohort"].tolist(),
             "KING-robust kinship fails, so it finds only duplicates there.",
         ),
     ):
@@ -115,14 +154,19 @@ def _left_out(results: Path) -> str:
     return text
 
 
-def _same_pairs(results: Path) -> list[tuple[str, str]]:
+def untold_by_king(results: Path, analyses: Collection[str]) -> pd.DataFrame:
+    """`untold_cohorts` of this run."""
+    table = untold_cohorts(results)
+    return table[:0] if KING.isdisjoint(analyses) else table
+
+
+def _same_pairs(results: Path, identity: bool) -> list[tuple[str, str]]:
     """Pairs of samples of one person, by identity or, where this was not sought, by kinship."""
     table, _ = judged_relatives(results)
     rows = table[table.relation == SAME]
     pairs = {tuple(sorted(pair)) for pair in zip(rows.sample_a, rows.sample_b, strict=True)}
-    path = results / "compare/identity.tsv"
-    if path.exists():
-        table = read_table(path)
+    if identity:
+        table = read_table(results / "compare/identity.tsv")
         table = table[table.verdict == "same"]
         same = zip(table["query"], table["match"], strict=True)
         pairs |= {tuple(sorted(pair)) for pair in same}
@@ -140,13 +184,12 @@ def _told(found: Resolution, min_kinship: float) -> list[str]:
 
 
 def _nothing(
-    results: Path, found: Resolution | None, about: dict[str, Any], min_kinship: float
+    found: Resolution | None, about: dict[str, Any], min_kinship: float, identity: bool
 ) -> str:
     """The verdict where no analysis found anybody."""
     degrees = _told(found, min_kinship) if found else []
     if _by_segments(about):
         degrees = list(DEGREES)
-    identity = (results / "compare/identity.tsv").exists()
     duplicates = bool(identity and found and found.least_called is not None)
     absent = ["no duplicates"] if duplicates else []
     hidden = ["duplicates"] if identity and not duplicates else []

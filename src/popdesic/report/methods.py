@@ -87,7 +87,9 @@ def describe_methods(outcome: Outcome, configuration: dict, names: list[str]) ->
     if "ibd" in names:
         paragraphs.append(_segments(outcome, configuration["ibd"], cite))
     if "population" in names:
-        components = _made(outcome, "population/ancestry.json").get("k", 0)
+        fitted = "ancestry" in configuration["population"]["analyses"]
+        ancestry = _made(outcome, "population/ancestry.json") if fitted else {}
+        components = ancestry.get("k", 0)
         about = _made(outcome, "population/summary.json") or {"blocks": 0}
         paragraphs.append(_populations(configuration["population"], about, components, cite))
     if "geography" in names:

@@ -29,6 +29,7 @@ from .findings import Finding, find_problems, missing_calls
 from .firstmap import choose_map
 from .glossary import read_terms
 from .inline import FigureText, describe_figures
+from .kin_verdict import KIN, KING
 from .methods import describe_methods
 from .multiqc import write_multiqc
 from .outcome import Outcome, closest_pairs
@@ -36,7 +37,7 @@ from .packs import elements, store_for
 from .pagedata import closest_relatives, map_title, page_data, to_json
 from .sections.checks import check_section
 from .sections.communities import community_section
-from .sections.comparisons import KIN, comparison_section, same_people
+from .sections.comparisons import comparison_section, same_people
 from .sections.epistasis import epistasis_findings, epistasis_section
 from .sections.geodesics import geodesic_findings, map_findings, needless_maps, plain_spaces
 from .sections.geography import geography_section
@@ -45,7 +46,7 @@ from .sections.imputation import beagle_findings, genotype_findings, imputation_
 from .sections.newcomers import newcomer_findings
 from .sections.population import population_section
 from .sections.relatives import amount_of_sites, relatives_findings
-from .story import Sentence, facts, tell
+from .story import Sentence, facts, found_communities, tell
 from .tables import (
     cohort_rows,
     file_rows,
@@ -131,14 +132,8 @@ def write_report(
     for finding in warnings:  # the last line of a run counts these
         log.warning("%s: %s %s", finding.topic, finding.text, advice_on(finding))
     relatives = {} if KIN.isdisjoint(compared) else closest_relatives(outcome)
-    about = facts(outcome, len(warnings))
-    now = report_facts(
-        outcome,
-        about,
-        scans_of(sections),
-        bool(configuration["communities"]["methods"]),
-        relatives,
-    )
+    about = facts(outcome, configuration, len(warnings))
+    now = report_facts(outcome, about, scans_of(sections), configuration, relatives)
     before, remark = recall(out.parent, now)
     changes = changes_section(before, now, outcome)
     if remark:
@@ -201,7 +196,7 @@ def write_report(
         plain_serves=plain_spaces(outcome) >= set(outcome.spaces),
         sections=[(name, heading) for name, heading, _ in sections],
         phenotypes=scans_of(sections),
-        files=file_rows(outcome),
+        files=file_rows(outcome, configuration),
         glossary=read_terms(),
         work=work_section(outcome.folder),
         changes=changes,
@@ -288,9 +283,13 @@ def study_findings(
         *_batches(outcome),
         *newcomer_findings(outcome, configuration["report"]["color_by"]),
         *geodesic_findings(outcome),
-        *map_findings(outcome),
+        *map_findings(outcome, found_communities(outcome.folder, configuration)),
         *checks,
-        *relatives_findings(outcome.folder, configuration["close_kinship"]),
+        *relatives_findings(
+            outcome.folder,
+            configuration["close_kinship"],
+            configuration["compare"]["analyses"],
+        ),
         *genotype_findings(outcome, configuration),
         *beagle_findings(outcome.folder, configuration["impute"]),
         *ibd_findings(outcome.folder, "ibd" in configuration["compare"]["analyses"]),
@@ -332,6 +331,7 @@ def further_sections(
         "sets": configuration["epistasis"].get("sets", ""),
         "several": len(outcome.cohorts) > 1,
         "replicated": configuration["epistasis"].get("replication", "none"),
+        "kinship": not KING.isdisjoint(analyses),
     }
     scans = [
         epistasis_section(outcome.folder, figures, orders, score, phenotype, **asked)
@@ -353,10 +353,14 @@ def further_sections(
         (
             "comparisons",
             "Relatives and comparisons",
-            comparison_section(outcome.folder, figures, analyses),
+            comparison_section(outcome.folder, figures, analyses, configuration["close_kinship"]),
         ),
         ("ibd", "Identity by descent", ibd_section(outcome.folder, figures, ibd)),
-        ("geography", "Geography", geography_section(outcome, figures)),
+        (
+            "geography",
+            "Geography",
+            geography_section(outcome, figures, found_communities(outcome.folder, configuration)),
+        ),
         ("imputation", "Imputation", imputation_section(outcome, figures, configuration)),
         *((part["id"], part["heading"], part) for part in scans if part),
     ]

@@ -15,10 +15,11 @@ import pandas as pd
 
 from ..core.files import read_json
 from ..core.tables import read_table
+from ..geography.coordinates import has_places
 from ..relatives.options import least_kinship
 from .findings import artefact_words
 from .isolation import isolation_words
-from .kin_verdict import kin_verdict
+from .kin_verdict import KIN, kin_verdict
 from .newcomers import describe_newcomer
 from .outcome import Outcome
 from .words import join, number, percent, plural
@@ -81,25 +82,26 @@ def tell(
     color_by = configuration["report"]["color_by"]
     found = [
         _input(outcome),
-        *_changes(outcome, before),
+        *_changes(outcome, configuration, before),
         *_artefacts(outcome.folder),
         *_axes(outcome),
-        *_communities(outcome, color_by),
-        *_populations(outcome.folder),
-        *_relatives(outcome.folder, least_kinship(configuration)),
-        *_segments(outcome.folder),
+        *_communities(outcome, configuration),
+        *(_populations(outcome.folder) if configuration["population"]["analyses"] else []),
+        *_relatives(outcome.folder, configuration),
+        *(_segments(outcome.folder) if "ibd" in configuration["compare"]["analyses"] else []),
         *_newcomers(outcome, color_by),
-        *_geography(outcome.folder),
+        *_geography(outcome, configuration),
         *_interactions(sections),
     ]
     names = {"data", "changes", "distances", "maps", "quality", *sections}
     return [s if s.link in names else Sentence(s.topic, s.text, "maps") for s in found]
 
 
-def facts(outcome: Outcome, warnings: int) -> dict[str, Any]:
+def facts(outcome: Outcome, configuration: dict, warnings: int) -> dict[str, Any]:
     """`report/summary.json` without the findings, which are the sentences."""
     axes = outcome.axes
-    about = _read(outcome.folder / "communities/communities.json")
+    about = found_communities(outcome.folder, configuration)
+    related = not KIN.isdisjoint(configuration["compare"]["analyses"])
     return {
         "samples": len(outcome.samples),
         "samples_left_out": int(len(outcome.qc) - len(outcome.samples)),
@@ -110,7 +112,7 @@ def facts(outcome: Outcome, warnings: int) -> dict[str, Any]:
         "significant_components": int(axes["significant"]),
         "structure": about.get("structure"),
         "communities": about.get("communities"),
-        "close_pairs": _counts_of_relatives(outcome.folder),
+        "close_pairs": _counts_of_relatives(outcome.folder) if related else None,
         "warnings": warnings,
     }
 
@@ -142,7 +144,7 @@ def _lost(outcome: Outcome) -> str:
     return f": {'; '.join(f'{join(names)} ({why})' for why, names in of.items())}"
 
 
-def _changes(outcome: Outcome, before: dict | None) -> list[Sentence]:
+def _changes(outcome: Outcome, configuration: dict, before: dict | None) -> list[Sentence]:
     """What differs from the last report of this study."""
     if not before:
         return []
@@ -160,7 +162,7 @@ def _changes(outcome: Outcome, before: dict | None) -> list[Sentence]:
         said.append(f"{there} {plural(abs(more), 'sample')} {size}")
     if outcome.panel["digest"] != before["panel"]:
         said.append("the panel of sites changed, so all results were computed anew")
-    then, now = before["communities"], _read(outcome.folder / "communities/communities.json")
+    then, now = before["communities"], found_communities(outcome.folder, configuration)
     if then and now and then != now["communities"]:
         count = now["communities"]
         verb = "there is" if count == 1 else "there are"
@@ -191,8 +193,15 @@ def _axes(outcome: Outcome) -> list[Sentence]:
     return [Sentence("Structure", text, "maps")]
 
 
-def _communities(outcome: Outcome, color_by: str) -> list[Sentence]:
-    about = _read(outcome.folder / "communities/communities.json")
+def found_communities(results: Path, configuration: dict) -> dict[str, Any]:
+    """`communities/communities.json`, or nothing where this run looks for none."""
+    if not configuration["communities"]["methods"]:
+        return {}
+    return _read(results / "communities/communities.json")
+
+
+def _communities(outcome: Outcome, configuration: dict) -> list[Sentence]:
+    about = found_communities(outcome.folder, configuration)
     if not about:
         return []
     if about["structure"] == "one":
@@ -206,7 +215,8 @@ def _communities(outcome: Outcome, color_by: str) -> list[Sentence]:
     if between := sum(one["samples"] for one in about["between"]):
         lie = "sample lies" if between == 1 else "samples lie"
         text += f" {number(between)} {lie} between communities, as mixed ancestry would."
-    text += _agreement(outcome, color_by) + stability_words(outcome.folder)
+    text += _agreement(outcome, configuration["report"]["color_by"])
+    text += stability_words(outcome.folder)
     return [Sentence("Groups", text, "communities")]
 
 
@@ -306,8 +316,9 @@ def _counts_of_relatives(results: Path) -> dict[str, int] | None:
     return _read(results / "compare/relatives.json").get("relations")
 
 
-def _relatives(results: Path, min_kinship: float) -> list[Sentence]:
-    text = kin_verdict(results, min_kinship)
+def _relatives(results: Path, configuration: dict) -> list[Sentence]:
+    asked = configuration["compare"]["analyses"], configuration["close_kinship"]
+    text = kin_verdict(results, least_kinship(configuration), *asked)
     return [] if text is None else [Sentence("Relatives", text, "comparisons")]
 
 
@@ -356,11 +367,11 @@ def _newcomers(outcome: Outcome, color_by: str) -> list[Sentence]:
     ]
 
 
-def _geography(results: Path) -> list[Sentence]:
-    about = _read(results / "geography/isolation.json")
+def _geography(outcome: Outcome, configuration: dict) -> list[Sentence]:
+    about = _read(outcome.folder / "geography/isolation.json") if has_places(outcome.qc) else {}
     if not about.get("all"):
         return []
-    structure = _read(results / "communities/communities.json")
+    structure = found_communities(outcome.folder, configuration)
     return [Sentence("Geography", isolation_words(about, structure), "geography")]
 
 

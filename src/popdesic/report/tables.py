@@ -14,6 +14,8 @@ from markupsafe import Markup
 from ..cohort.genotype_choice import missing_rule
 from ..core.schemas import load_schema
 from ..core.version import __version__
+from ..geography.coordinates import has_places
+from .kin_verdict import KIN, KING
 from .outcome import Outcome
 from .words import (
     METHODS,
@@ -234,8 +236,11 @@ def _value(value: Any) -> str:
     return text.removesuffix("...\n").strip()
 
 
-def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
-    """Result files below `results/` and their contents."""
+def file_rows(outcome: Outcome, configuration: dict) -> list[tuple[str, str]]:
+    """Result files below `results/` and their contents; none of what the configuration leaves out.
+
+    Those that it asks for are listed if they are there.
+    """
     rows = [
         ("report/summary.json", "What was found, for other tools"),
         ("report/methods.md", "Methods text for a paper, with references"),
@@ -323,4 +328,32 @@ def file_rows(outcome: Outcome) -> list[tuple[str, str]]:
         for method in ("pcoa", "umap", *outcome.further):
             path = f"embedding/{method}.{space}.alpha{alpha}.tsv"
             rows.append((path, f"{METHODS[method]} coordinates, {space}, α = {alpha}"))
-    return [row for row in rows if (outcome.folder / row[0]).exists()]
+    left_out = tuple(_not_asked_for(outcome, configuration))
+    return [
+        (path, what)
+        for path, what in rows
+        if not path.startswith(left_out) and (outcome.folder / path).exists()
+    ]
+
+
+def _not_asked_for(outcome: Outcome, configuration: dict) -> list[str]:
+    """Beginnings of paths below `results/` that this run does not make."""
+    compared = set(configuration["compare"]["analyses"])
+    block = configuration["epistasis"]
+    asked = {
+        "communities/": bool(configuration["communities"]["methods"]),
+        "geography/": has_places(outcome.qc),
+        "population/": bool(configuration["population"]["analyses"]),
+        "ibd/": "ibd" in compared or configuration["communities"]["space"] == "ibd",
+        "compare/kinship.json": compared - {"ld", "ibd"} or configuration["close_kinship"],
+        "compare/kinship.tsv": not KING.isdisjoint(compared),
+        "compare/kinship_untold": not KING.isdisjoint(compared),
+        "compare/relatives": not KIN.isdisjoint(compared),
+        "compare/ld": "ld" in compared,
+        "compare/prune": "ld" in compared,
+        "epistasis/": bool(block["order"] or block["sets"]),
+        "epistasis/sets": bool(block["sets"]),
+        "embedding/instability": bool(configuration["embedding"]["ensemble"]),
+    }
+    asked |= {f"compare/{name}": name in compared for name in ("pc_relate", "identity", "mixture")}
+    return [beginning for beginning, made in asked.items() if not made]

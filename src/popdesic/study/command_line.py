@@ -129,6 +129,12 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="number of panel sites (default: that of the panel, or a guess from file sizes)",
     )
+    command.add_argument(
+        "--profile",
+        metavar="NAME",
+        help="the Snakemake profile of the run, whose job groups are counted (default: slurm, of "
+        "the study's folder profiles, the user, or Popdesic)",
+    )
 
     command = add(
         "run",

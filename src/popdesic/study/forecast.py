@@ -8,6 +8,7 @@ rule itself expects (`resources.py`).
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,6 @@ import yaml
 from ..cohort.genotype_choice import describe_genotypes
 from ..cohort.phenotype import is_quantitative, of_phenotype
 from ..core.errors import UserError
-from ..core.places import HOME
 from ..distance.fill_rows import together
 from ..distance.rows import Pair, study_rows
 from ..distance.tiles import study_matrices
@@ -35,6 +35,7 @@ from .disk import (
     study_sizes,
 )
 from .resources import CORE_RATES, GPU_RATES, READ_RATE, START_SECONDS, expected_minutes
+from .run import PROFILE, find_profile, profile_file
 from .sheets import remark_on_departed
 from .snakemake_internals import Job, planned_jobs
 from .sparse import is_compared, neighbors_kept
@@ -290,10 +291,38 @@ def tabulate(jobs: list[Job], sizes: Sizes) -> pd.DataFrame:
     return pd.concat([table, pd.DataFrame([total])[COLUMNS]], ignore_index=True)
 
 
-def submissions(jobs: list[Job]) -> int:
-    """Number of Slurm jobs, given the job groups of `slurm/config.yaml`."""
-    profile = yaml.safe_load((HOME / "slurm/config.yaml").read_text("utf-8"))
-    groups, shared = profile.get("groups", {}), profile.get("group-components", {})
+def slurm_profile(study: Path, name: str | None = None) -> dict:
+    """The profile of this name; by default that of the study, or what `slurm` stands for.
+
+    Without a name, `SNAKEMAKE_PROFILE` is asked, then `profiles/slurm` of the study, then the
+    user's own folder of Snakemake, and Popdesic's own at last.
+
+    Raises
+    ------
+    UserError
+        There is no profile of this name, or it is not a table.
+    """
+    own = study / "profiles/slurm"
+    if not (name := name or os.environ.get(PROFILE)):
+        name = str(own.resolve()) if profile_file(str(own)) else "slurm"
+    path = profile_file(find_profile(name))
+    if path is None:
+        raise UserError(
+            f"there is no profile '{name}': name a folder with config.yaml, or slurm, which "
+            "Popdesic provides."
+        )
+    try:
+        profile = yaml.safe_load(path.read_text("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        profile = None
+    if not isinstance(profile, dict):
+        raise UserError(f"{path} is not a profile of Snakemake: correct its YAML.")
+    return profile
+
+
+def submissions(jobs: list[Job], profile: dict) -> int:
+    """Number of Slurm jobs, given the job groups of a profile."""
+    groups, shared = profile.get("groups") or {}, profile.get("group-components") or {}
     grouped: dict[str, int] = {}
     alone = 0
     for job in jobs:
@@ -311,8 +340,17 @@ def expect(study: Path, targets: Iterable[str] = ()) -> tuple[int, list[Job], li
     return sizes.n_samples, jobs, [expected_seconds(job, sizes) for job in jobs]
 
 
-def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str] = ()) -> str:
-    """The table of `tabulate` and its totals, as text."""
+def describe_plan(
+    study: Path,
+    n_sites: int | None = None,
+    targets: Iterable[str] = (),
+    profile: str | None = None,
+) -> str:
+    """The table of `tabulate` and its totals, as text.
+
+    `profile`: as `slurm_profile` takes it.
+    """
+    groups = slurm_profile(study, profile)
     sizes, source = read_sizes(study, n_sites)
     jobs = planned_jobs(study, targets)
     table = tabulate(jobs, sizes)
@@ -344,7 +382,7 @@ def describe_plan(study: Path, n_sites: int | None = None, targets: Iterable[str
     lines += [
         shown.to_string(index=False),
         f"jobs: {len(needed)} to run, {int(table.done.iloc[-1])} already done; "
-        f"{submissions(needed)} Slurm jobs, because rows of tiles share jobs",
+        f"{submissions(needed, groups)} Slurm jobs, because rows of tiles share jobs",
         f"expected hours: {gpu_hours:.3g} GPU hours, {core_hours:.3g} core hours",
         f"largest job: {largest.mem_mb} MB ({largest.rule})",
         room,

@@ -358,9 +358,10 @@ def gather_people(folder: Path, cohorts: list[NewCohort], table: Path | None) ->
     if table is not None:
         people.add(read_people(table, people), str(table))
     if "ploidy" not in people.columns:
-        if are_haploid(cohorts):
+        haploid, diploid = are_haploid(cohorts)
+        if haploid:
             people.add({name: {"ploidy": "1"} for name in people.cohorts}, "calls of one allele")
-        elif ploidy := ploidies_of_calls(cohorts):
+        elif ploidy := ploidies_of_calls(cohorts, diploid):
             kinds = " and ".join(map(str, sorted(set(ploidy.values()))))
             told = {name: {"ploidy": str(own)} for name, own in ploidy.items()}
             people.add(told, f"calls of {kinds} alleles")
@@ -368,8 +369,12 @@ def gather_people(folder: Path, cohorts: list[NewCohort], table: Path | None) ->
     return people
 
 
-def are_haploid(cohorts: list[NewCohort]) -> bool:
-    """Whether the first calls of all files have one allele each, some of them on an autosome."""
+def are_haploid(cohorts: list[NewCohort]) -> tuple[bool, list[str]]:
+    """Whether the first calls of all files have one allele each, some of them on an autosome.
+
+    Also returns files whose first calls were all seen to have two alleles: no haploid file follows
+    the first of them.
+    """
     sources = [source for cohort in cohorts for source in cohort.sources]
     single = False
     for source in sources:
@@ -377,27 +382,28 @@ def are_haploid(cohorts: list[NewCohort]) -> bool:
             size = bytes_each(len(sources))
             found = first_records(source, "diploidize", n_bytes=size, left_out=_excluded(source))
         except UserError:  # the check that follows says it with the sheets
-            return False
+            return False, []
         counts, contigs = found.counts, set(found.batch.chrom) if found.batch else set()
         if counts.phased or counts.unphased:
-            return False
+            return False, [] if counts.haploid_calls else [source]
         elsewhere = contigs.difference(genome_of(dict.fromkeys(contigs, 1), {}).excluded(AUTO))
         single = single or (counts.haploid_calls > 0 and bool(elsewhere))
-    return single
+    return single, []
 
 
-def ploidies_of_calls(cohorts: list[NewCohort]) -> dict[str, int]:
+def ploidies_of_calls(cohorts: list[NewCohort], diploid: list[str]) -> dict[str, int]:
     """Alleles of each sample's first calls; empty if all are two, or if a sample's differ.
 
-    On autosomes. A sample without a call has no entry.
+    On autosomes. A sample without a call has no entry. Files of `diploid` are known to have two.
     """
     sources = [source for cohort in cohorts for source in cohort.sources]
     size = bytes_each(len(sources))
     found: dict[str, set[int]] = {}
     try:
         for source in sources:
-            diploid = haploid_policies("error", AUTO, header_contigs([source]))
-            first_records(source, diploid, n_bytes=size, left_out=_excluded(source))
+            if source not in diploid:
+                usual = haploid_policies("error", AUTO, header_contigs([source]))
+                first_records(source, usual, n_bytes=size, left_out=_excluded(source))
         return {}
     except UserError:  # as calls of more or fewer alleles are
         pass

@@ -199,7 +199,13 @@ def test_mixture_components_are_described_where_some_were_fitted(tmp_path):
     for k in (0, 3):
         outcome, _ = make_results(tmp_path / str(k), COHORTS, ["old"], matrices=False)
         write_json(outcome.folder / "population/ancestry.json", {"k": k})
-        found = describe_methods(outcome, configuration(), SECTIONS)
+        assert (
+            REFERENCES["mixture"]
+            not in describe_methods(outcome, configuration(), SECTIONS).references
+        )  # of an earlier run
+        asked = configuration()
+        asked["population"]["analyses"].append("ancestry")
+        found = describe_methods(outcome, asked, SECTIONS)
         assert (REFERENCES["mixture"] in found.references) == (k > 0)
     assert "Proportions of 3 mixture components" in found.text()
 

@@ -17,7 +17,6 @@ from support.sentences import MOST_WORDS, of_report
 from popdesic.cohort.drift import expected_difference, measure_drift
 from popdesic.cohort.hwe_groups import FEW, MANY, UNLABELLED
 from popdesic.cohort.panel_steps import PanelStep
-from popdesic.core.files import write_json
 from popdesic.core.places import TEMPLATES
 from popdesic.core.tables import write_table
 from popdesic.report import inline
@@ -630,8 +629,8 @@ def test_half_of_a_gradient_is_no_split(tmp_path, structure):
     table = outcome.embedding(name).assign(PCo1=np.linspace(0, 1, 60))
     write_table(outcome.folder / f"embedding/coordinates/{name}.tsv", table)
     outcome.variance[name] = [1.0, 0.0]
-    write_json(outcome.folder / "communities/communities.json", {"structure": structure})
-    (found,) = [f for f in map_findings(outcome) if f.topic.startswith("Map ")]
+    findings = map_findings(outcome, {"structure": structure})
+    (found,) = [f for f in findings if f.topic.startswith("Map ")]
     if structure == "discrete":
         assert (found.level, found.topic) == ("warning", "Map of one split")
     else:

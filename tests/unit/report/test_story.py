@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,9 @@ from popdesic.report.outcome import Outcome
 from popdesic.report.page import story_rows
 from popdesic.report.sections.epistasis import epistasis_findings, epistasis_section
 from popdesic.report.sections.newcomers import newcomer_findings
+from popdesic.report.sections.relatives import relatives_findings
 from popdesic.report.story import Sentence, facts, tell
+from popdesic.report.tables import file_rows
 from popdesic.report.words import join, percent
 
 COHORTS = {"old": [f"o{i}" for i in range(30)], "new": [f"n{i}" for i in range(6)]}
@@ -45,10 +47,21 @@ def study(folder: Path, **changes) -> Outcome:
     return make_results(folder, COHORTS, ["old"], columns, matrices=False, **changes)[0]
 
 
-def told(outcome: Outcome, sections: dict | None = None, before: dict | None = None) -> dict:
+def compared(*analyses: str, **blocks) -> dict:
+    """The default configuration with these analyses of pairs, and other blocks."""
+    usual = configuration()
+    return usual | {"compare": usual["compare"] | {"analyses": [*analyses]}} | blocks
+
+
+def told(
+    outcome: Outcome,
+    sections: dict | None = None,
+    before: dict | None = None,
+    asked: dict | None = None,
+) -> dict:
     """Texts by topic; those of one topic joined."""
     found: dict[str, str] = {}
-    for sentence in tell(outcome, configuration(), sections or {}, before):
+    for sentence in tell(outcome, asked or configuration(), sections or {}, before):
         found[sentence.topic] = f"{found.get(sentence.topic, '')} {sentence.text}".strip()
     return found
 
@@ -255,7 +268,12 @@ def test_cohorts_that_an_analysis_leaves_out_are_named(tmp_path):
     write_kinship(outcome.folder, 1e-5, [("o1", "o2", "full siblings")])
     about = {"median_kinship": {"old": 0.001, "new": 0.2, "far": 0.3}}
     write_json(outcome.folder / "compare/pc_relate.json", about)
-    assert told(outcome)["Relatives"] == (
+    asked = compared("kinship", "pc_relate")
+    assert "PC-Relate" not in told(outcome, asked=asked)["Relatives"]  # of an earlier run
+    sources = {"sources": ("king", "pc_relate")}
+    write_relatives(outcome.folder, [("o1", "o2", "full siblings")], **sources)
+    assert "PC-Relate" not in told(outcome, asked=compared("kinship"))["Relatives"]
+    assert told(outcome, asked=asked)["Relatives"] == (
         "1 pair of relatives (1 full-sibling). In cohorts new and far most samples look related "
         "by PC-Relate, so it is not used there."
     )
@@ -263,10 +281,47 @@ def test_cohorts_that_an_analysis_leaves_out_are_named(tmp_path):
 
 def test_segments_by_descent(tmp_path):
     outcome = study(tmp_path)
-    assert "Descent" not in told(outcome)
+    asked = compared("ibd")
+    assert "Descent" not in told(outcome, asked=asked)
     about = {"limits": {"min_cm": 7}, "pairs_with_segments": 9, "searched_cm": 3400.0}
     write_json(outcome.folder / "ibd/summary.json", about)
-    assert told(outcome)["Descent"] == ("9 pairs of samples share an IBD segment of at least 7 cM.")
+    said = told(outcome, asked=asked)["Descent"]
+    assert said == "9 pairs of samples share an IBD segment of at least 7 cM."
+
+
+def test_results_of_an_earlier_run_are_not_told(tmp_path):
+    """Files of what the configuration no longer asks for."""
+    outcome = study(tmp_path)
+    write_kinship(outcome.folder, 1e-5, [("o1", "o2", "full siblings")])
+    write_communities(outcome, "discrete")
+    about = {"limits": {"min_cm": 7}, "pairs_with_segments": 9, "searched_cm": 3400.0}
+    write_json(outcome.folder / "ibd/summary.json", about)
+    write_table(outcome.folder / "ibd/pairs.tsv", pd.DataFrame({"sample_a": ["o1"]}))
+    write_json(outcome.folder / "population/summary.json", {"pairs": 1})
+    write_table(
+        outcome.folder / "population/pairs.tsv",
+        pd.DataFrame([("P", "Q", "0.1", "0.01")], columns=FST),
+    )
+    usual = configuration()
+    asked = compared("ibd", "kinship", population={"analyses": ["differentiation"]})
+    off = compared(
+        population=usual["population"] | {"analyses": []},
+        communities=usual["communities"] | {"methods": []},
+        close_kinship=0,
+    )
+    topics = {"Relatives", "Groups", "Descent", "Populations"}
+    assert topics <= set(told(outcome, asked=asked))
+    assert topics.isdisjoint(told(outcome, asked=off))
+    for configured, some in ((asked, True), (off, False)):
+        found = facts(outcome, configured, 0)
+        assert (found["close_pairs"] is not None) == (found["structure"] is not None) == some
+        analyses = configured["compare"]["analyses"]
+        assert bool(relatives_findings(outcome.folder, 0.0, analyses)) == some
+        listed = {path for path, _ in file_rows(outcome, configured)}
+        assert (
+            {"compare/relatives.tsv", "ibd/pairs.tsv", "population/pairs.tsv"} <= listed
+        ) == some
+        assert "qc/summary.tsv" in listed
 
 
 def test_newcomers_lie_among_founders(tmp_path):
@@ -371,7 +426,9 @@ def test_populations_and_places(tmp_path):
     found = {"places": 9, "communities": 1}
     found["all"] = {"p": 0.5, "correlation": 0.1, "exact": False, "permutations": 999}
     write_json(outcome.folder / "geography/isolation.json", found)
-    texts = told(outcome)
+    assert "Geography" not in told(outcome)  # the sheet has no places any more
+    places = {"latitude": "1", "longitude": [str(k % 5) for k in range(len(outcome.qc))]}
+    texts = told(replace(outcome, qc=outcome.qc.assign(**places)))
     assert texts["Populations"] == (
         "P and Q differ most (F_ST 0.123 ± 0.010), P and M least (0.0100 ± 0.0002). f3 indicates "
         "admixture in M."
@@ -392,7 +449,7 @@ def test_an_error_that_cannot_be_estimated(tmp_path):
 def test_what_changed_since_the_last_report(tmp_path):
     outcome = study(tmp_path)
     write_communities(outcome, "discrete")
-    now = facts(outcome, 2)
+    now = facts(outcome, configuration(), 2)
     assert "Since the last report" not in told(outcome, before=now)
     before = now | {"cohorts": ["old", "gone"], "panel": "x", "communities": 3}
     assert told(outcome, before=before)["Since the last report"] == (
@@ -417,7 +474,8 @@ def test_facts_hold_to_their_schema(tmp_path):
     outcome = study(tmp_path)
     schema = yaml.safe_load((SCHEMAS / "summary.schema.yaml").read_text("utf-8"))
     found = {"findings": [asdict(sentence) for sentence in tell(outcome, configuration(), {})]}
-    jsonschema.validate(json.loads(json.dumps(facts(outcome, 2) | found)), schema)
+    now = facts(outcome, configuration(), 2) | found
+    jsonschema.validate(json.loads(json.dumps(now)), schema)
 
 
 def test_every_sentence_is_short_and_leads_to_a_section(tmp_path):

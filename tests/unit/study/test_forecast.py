@@ -20,6 +20,7 @@ from popdesic.study.forecast import (
     planned_jobs,
     propose_units,
     read_sizes,
+    slurm_profile,
     submissions,
     tabulate,
     work_of,
@@ -121,10 +122,33 @@ def test_the_plan_equals_the_run(tmp_path, capsys):
     assert "of the panel" in after
 
 
-def test_rows_share_slurm_jobs():
-    rows = [job("measure_row", row="a")] * 5
-    assert submissions([*rows, job("close_paths"), job("ingest_cohort")]) == 2 + 2
-    assert submissions([]) == 0
+def test_rows_share_slurm_jobs(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    monkeypatch.delenv("SNAKEMAKE_PROFILE", raising=False)
+    jobs = [*[job("measure_row", row="a")] * 5, job("close_paths"), job("ingest_cohort")]
+
+    def submitted(name: str | None = None) -> int:
+        return submissions(jobs, slurm_profile(tmp_path, name))
+
+    assert submitted() == 2 + 2
+    assert submissions([], slurm_profile(tmp_path)) == 0
+    # The user's own profile, that of the study, and the one that is named or set.
+    for place, shared, words in (
+        ("user/snakemake/slurm", 1, None),
+        ("profiles/slurm", 3, None),
+        ("mine", 2, str(tmp_path / "mine")),
+    ):
+        (tmp_path / place).mkdir(parents=True)
+        text = f"groups: {{measure_row: tiles}}\ngroup-components: {{tiles: {shared}}}\n"
+        (tmp_path / place / "config.yaml").write_text(text)
+        assert submitted(words) == -(-5 // shared) + 2
+    monkeypatch.setenv("SNAKEMAKE_PROFILE", str(tmp_path / "mine"))
+    assert submitted() == 3 + 2
+    with pytest.raises(UserError, match="there is no profile 'none'"):
+        submitted("none")
+    (tmp_path / "mine/config.yaml").write_text("- a\n")
+    with pytest.raises(UserError, match="is not a profile of Snakemake"):
+        submitted()
 
 
 def test_an_error_of_snakemake_gives_one_sentence(tmp_path):

@@ -12,6 +12,7 @@ from support.study import Cohort, make_cohorts, make_sites, write_raw, write_stu
 
 from popdesic.__main__ import main
 from popdesic.core.errors import UserError
+from popdesic.study import init
 from popdesic.study.init import CONFIG, init_study
 from popdesic.study.init_people import phenotypes
 
@@ -111,6 +112,19 @@ def test_files_with_the_same_samples_are_one_cohort(place):
     (place / "split/eur.chr3.vcf").write_text("not asked for")
     cohorts, _, _ = make(["list", "split/eur.chr1.vcf", "split/eur.chr2.vcf"], "list")
     assert cohorts == [["eur", "../split/eur.chr1.vcf,../split/eur.chr2.vcf", "yes"]]
+
+
+def test_the_calls_of_a_file_are_looked_at_once(place, monkeypatch):
+    read, look = [], init.first_records
+
+    def counted(source, *given, **named):
+        read.append(str(source))
+        return look(source, *given, **named)
+
+    monkeypatch.setattr(init, "first_records", counted)
+    files = ["data/north.vcf", "data/south.vcf.gz", "data/west.vcf"]
+    make(files)
+    assert sorted(read) == files
 
 
 def test_a_file_given_twice_is_one_cohort(place, capsys):

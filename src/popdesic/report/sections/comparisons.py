@@ -9,18 +9,13 @@ import pandas as pd
 
 from ...core.tables import read_table
 from ...ibd.verdict import SOURCES
-from ...relatives.resolution import load_resolution
 from ..inline import describe_drawn
-from ..kin_verdict import judged_relatives, why_no_degrees
+from ..kin_verdict import KIN, judged_relatives, measured_resolution, why_no_degrees
 from ..registry import comparison_figures
 from ..words import number, plural
 
 #: Most rows of a table on the page; the files have all.
 MOST_ROWS = 20
-
-
-#: Analyses that find relatives.
-KIN = {"kinship", "pc_relate", "ibd"}
 
 
 def same_people(results: Path, analyses: list[str]) -> pd.DataFrame | None:
@@ -51,17 +46,21 @@ def _shown(row: dict[str, str]) -> dict[str, str]:
     return values
 
 
-def _ld_founders(results: Path) -> str:
+def _ld_founders(results: Path, max_kinship: float) -> str:
     """Who LD is measured on; all founders if `close_kinship` is 0."""
     path = results / "panel/unrelated.tsv"
-    if not path.exists():
+    if not max_kinship or not path.exists():
         return "All founder samples"
     chosen = int((read_table(path).unrelated == "yes").sum())
     return f"{plural(chosen, 'founder sample')} without known relatives"
 
 
-def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dict[str, Any] | None:
+def comparison_section(
+    results: Path, figures: Path, analyses: list[str], max_kinship: float = 1.0
+) -> dict[str, Any] | None:
     """Tables and figures of the analyses that were run; None if there are none.
+
+    `max_kinship`: `close_kinship`.
 
     Returns
     -------
@@ -83,10 +82,9 @@ def comparison_section(results: Path, figures: Path, analyses: list[str]) -> dic
         section[name] = {"rows": rows, "n": len(table), "shown": len(rows)}
     judged = judged_relatives(results) if section["kinship"] else None
     section["no_degrees"] = why_no_degrees(judged[1]) if judged else ""
-    resolution = results / "compare/kinship.json"
-    section["resolution"] = load_resolution(resolution) if resolution.exists() else None
+    section["resolution"] = measured_resolution(results, analyses, max_kinship)
     sizes = {"n_close": number(section["kinship"]["n"]) if section["kinship"] else 0}
-    sizes["ld_founders"] = _ld_founders(results)
+    sizes["ld_founders"] = _ld_founders(results, max_kinship)
     texts = describe_drawn(comparison_figures(analyses), figures, sizes)
     section["figures"] = texts
     return section if texts or any(section[name] for name in ("kinship", "identity")) else None

@@ -43,6 +43,7 @@ def epistasis_section(
     sets: str = "",
     several: bool = True,
     replicated: str = "none",
+    kinship: bool = True,
 ) -> dict[str, Any] | None:
     """Tables and figures of the scans by `score`; None if there was none.
 
@@ -54,6 +55,8 @@ def epistasis_section(
         Whether there are several cohorts, as of `set_section`.
     replicated : str
         `epistasis.replication`; if it is ``none``, a table of a former run may be there.
+    kinship : bool
+        Whether relatives are sought by KING-robust kinship, likewise.
     phenotype : str
         As in `figures.epistasis.draw_epistasis`.
 
@@ -87,12 +90,15 @@ def epistasis_section(
         "cases": cases,
         "sites": plan["sites"],
         "warnings": _warnings(folder / "structure.tsv", samples),
-        "relatives": _relatives(results, samples, any(plan[NAMES[k]]["scans"] > 1 for k in orders)),
+        "relatives": [],
         "most": MOST_ROWS,
         "scans": [],
         "screen": None,
         "sets": set_section(folder / "sets.tsv", figures, sets, phenotype, several),
     }
+    if kinship:
+        permuted = any(plan[NAMES[order]]["scans"] > 1 for order in orders)
+        section["relatives"] = _relatives(results, samples, permuted)
     section["quantitative"] = bool((samples["class"] == "quantitative").all())
     section["main"] = _main_effects(folder / "sites.tsv", figures, orders, phenotype)
     sizes = {"n_controls": number(section["controls"]), "n_cases": number(cases)}
@@ -103,7 +109,7 @@ def epistasis_section(
         of_scan = sizes | {"n_tests": number(scan["tests"]), "scan": name}
         scan["figures"] = describe_drawn(epistasis_figures([order], phenotype), figures, of_scan)
         section["scans"].append(scan)
-    if (folder / "screen.tsv").exists():
+    if 2 in orders and not section["quantitative"] and (folder / "screen.tsv").exists():
         section["screen"] = _scan(
             folder, "screen", 3, "triples", {"tests": plan["screen"]["tests"], "scans": 1}
         )

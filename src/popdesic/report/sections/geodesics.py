@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...components.tables import FEWEST, FEWEST_COMPONENTS, is_drawn
-from ...core.files import read_json
 from ..findings import Finding
 from ..outcome import UNSTABLE_SHARE, Outcome
 from ..words import METHODS, SPACES, describe_way, join, number, percent, plural
@@ -190,8 +191,11 @@ def _bridges(about: dict, name: str, n_samples: int) -> list[Finding]:
     return []
 
 
-def map_findings(outcome: Outcome) -> list[Finding]:
-    """Maps left out, maps of one coordinate, and UMAPs that depend on chance."""
+def map_findings(outcome: Outcome, communities: dict[str, Any] | None = None) -> list[Finding]:
+    """Maps left out, maps of one coordinate, and UMAPs that depend on chance.
+
+    `communities`: `communities/communities.json`, if there are any.
+    """
     found = _undrawn(outcome)
     for space, alpha in outcome.maps():
         if outcome.is_repeated(space, alpha):
@@ -202,12 +206,18 @@ def map_findings(outcome: Outcome) -> list[Finding]:
         if enough and variance and variance[0] > DOMINANT:
             words = f"One coordinate explains {percent(variance[0])} of the PCoA of the "
             words += f"{SPACES[space]} ({way})"
-            found.append(_one_coordinate(outcome, f"pcoa.{space}.alpha{alpha}", words))
+            name, gap = f"pcoa.{space}.alpha{alpha}", True
+            if communities:
+                gap = communities["structure"] == "discrete"
+            found.append(_one_coordinate(outcome, name, words, gap))
     return found + _instability(outcome)
 
 
-def _one_coordinate(outcome: Outcome, name: str, words: str) -> Finding:
-    """A map of one coordinate: few outliers dominate it, or two groups separate."""
+def _one_coordinate(outcome: Outcome, name: str, words: str, gap: bool) -> Finding:
+    """A map of one coordinate: few outliers dominate it, or two groups separate.
+
+    `gap`: whether one may separate groups.
+    """
     place = outcome.embedding(name).PCo1.to_numpy()
     middle = (place.min() + place.max()) / 2
     fewer = min(int((place < middle).sum()), int((place >= middle).sum()))
@@ -219,8 +229,7 @@ def _one_coordinate(outcome: Outcome, name: str, words: str) -> Finding:
             f"{words}: {plural(fewer, 'distant sample')} {verb} the map, and all others lie on top "
             "of each other.",
         )
-    path = outcome.folder / "communities/communities.json"
-    if path.exists() and read_json(path)["structure"] != "discrete":
+    if not gap:
         text = f"{words}, and no gap separates groups: read positions along it alone."
         return Finding("note", "Map of one coordinate", text)
     return Finding(

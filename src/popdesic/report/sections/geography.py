@@ -19,8 +19,12 @@ KINDS = {
 }
 
 
-def geography_section(outcome: Outcome, figures: Path) -> dict[str, Any] | None:
+def geography_section(
+    outcome: Outcome, figures: Path, structure: dict[str, Any] | None = None
+) -> dict[str, Any] | None:
     """Text, table and figures; None if the sample sheet has no coordinates of several places.
+
+    `structure`: `communities/communities.json`, if there are communities.
 
     Returns
     -------
@@ -32,8 +36,6 @@ def geography_section(outcome: Outcome, figures: Path) -> dict[str, Any] | None:
     if not has_places(outcome.qc) or not path.exists():
         return None
     about = read_json(path)
-    found = outcome.folder / "communities/communities.json"
-    structure = read_json(found) if found.exists() else None
     sizes = {
         "n_placed": number(about["samples"]),
         "n_places": number(about["places"]),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -10,27 +12,42 @@ from ...core.files import read_json
 from ...core.tables import read_table
 from ...ibd.verdict import UNRELATED
 from ...relatives.independence import LEAST_JUDGED, MOST_SHIFT
-from ...relatives.kinship import RELATED, SAME, connected_groups, neighbours_of, untold_cohorts
-from ...relatives.resolution import FIRST, Resolution, load_resolution
+from ...relatives.kinship import RELATED, SAME, connected_groups, neighbours_of
+from ...relatives.resolution import FIRST, Resolution
 from ..findings import Finding
-from ..kin_verdict import judged_relatives, untold_by_ancestry, why_no_degrees
+from ..kin_verdict import (
+    KIN,
+    KING,
+    SOUGHT,
+    by_ancestry,
+    judged_relatives,
+    measured_resolution,
+    untold_by_ancestry,
+    untold_by_king,
+    why_no_degrees,
+)
 from ..words import count_relations, join, number, percent, plural
 
 
-def relatives_findings(results: Path, max_kinship: float = 0.0) -> list[Finding]:
+def relatives_findings(
+    results: Path, max_kinship: float = 0.0, analyses: Collection[str] = SOUGHT
+) -> list[Finding]:
     """Resolution of kinship on the panel, and the close pairs of `compare/kinship.tsv`.
 
     Parameters
     ----------
     max_kinship : float
         `close_kinship`.
+    analyses : collection of str
+        `compare.analyses`: files of others are of an earlier run.
     """
     found = []
-    path = results / "compare/kinship.json"
-    if path.exists():
-        found += _resolution_findings(load_resolution(path), max_kinship)
-    found += _untold_findings(results) + _small_findings(results)
-    judged = judged_relatives(results)
+    if resolution := measured_resolution(results, analyses, max_kinship):
+        found += _resolution_findings(resolution, max_kinship)
+    by_king = not KING.isdisjoint(analyses)
+    found += _untold_findings(untold_by_king(results, analyses))
+    found += _small_findings(results) if by_king else []
+    judged = None if KIN.isdisjoint(analyses) else judged_relatives(results)
     if judged is not None:
         _, about = judged
         # Duplicates are reported as such; unrelated pairs are none.
@@ -46,7 +63,8 @@ def relatives_findings(results: Path, max_kinship: float = 0.0) -> list[Finding]
             )
         if counts and (text := why_no_degrees(about)):
             found.append(Finding("note", "Degrees", text))
-    return found + _sibship_findings(results) + _ancestry_findings(results)
+    found += _sibship_findings(results) if by_king else []
+    return found + _ancestry_findings(by_ancestry(results, analyses))
 
 
 #: Most cohorts that a sentence names.
@@ -65,7 +83,7 @@ REASONS = {
 }
 
 
-def _untold_findings(results: Path) -> list[Finding]:
+def _untold_findings(untold: pd.DataFrame) -> list[Finding]:
     """Cohorts in which KING-robust kinship fails, while founders as a whole are fine."""
     return [
         Finding(
@@ -75,7 +93,7 @@ def _untold_findings(results: Path) -> list[Finding]:
             f"{plural(int(row.pairs), 'close pair')} with its samples are not listed. Only "
             "duplicates are, by their genotypes.",
         )
-        for row in untold_cohorts(results).itertuples()
+        for row in untold.itertuples()
     ]
 
 
@@ -138,12 +156,9 @@ def _sibship_findings(results: Path) -> list[Finding]:
     return [Finding("note", "Relatives", text)]
 
 
-def _ancestry_findings(results: Path) -> list[Finding]:
-    """What PC-Relate says of the same pairs, and whether it can be trusted."""
-    path = results / "compare/pc_relate.json"
-    if not path.exists():
-        return []
-    found, related = [], read_json(path).get("related_fitted", 0)
+def _ancestry_findings(about: dict[str, Any]) -> list[Finding]:
+    """What `compare/pc_relate.json` says of the same pairs, and whether it can be trusted."""
+    found, related = [], about.get("related_fitted", 0)
     if related:
         found.append(
             Finding(
@@ -153,7 +168,7 @@ def _ancestry_findings(results: Path) -> list[Finding]:
                 "founders that define the axes of the PCA are relatives.",
             )
         )
-    if missed := untold_by_ancestry(results):
+    if missed := untold_by_ancestry(about):
         found.append(
             Finding(
                 "warning",
