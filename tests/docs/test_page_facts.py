@@ -28,6 +28,10 @@ def test_the_first_command_is_given_where_it_works():
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), re.M)
 
 
+def test_the_first_page_is_read_in_minutes():
+    assert len((ROOT / "README.md").read_text("utf-8").split()) <= 700
+
+
 def test_the_table_of_slurm_is_what_rules_request(tmp_path):
     """Jobs and threads of the plan; memory and minutes grow by at most a sixth with files made."""
     for name in ("config", "resources"):
