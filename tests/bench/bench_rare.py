@@ -1,14 +1,21 @@
-"""Bytes of decoded genotypes with rare variants as lists of carriers, beside rows and .pgen.
+"""Rare variants as lists of carriers: bytes beside rows and .pgen, products beside dense ones.
 
 A population of 10 000 that has grown by 1 % a generation for the last 460 is drawn (msprime,
 mutation rate 1.25e-8, recombination 1e-8). Its sites are written as a plain .bed, as `raw.bed` of a
 study, and by PLINK 2 where it is installed. Classes are by carriers of the rarer allele.
+
+python tests/bench/bench_rare.py              bytes, and rates of writing, reading and counting
+python tests/bench/bench_rare.py --products   products of all samples on the CPU, as the model
+                                              chooses, with all sites dense, and with none rare
 """
 
 from __future__ import annotations
 
+import math
 import subprocess
 import tempfile
+import time
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +24,11 @@ import msprime
 import numpy as np
 from timing import best_in_turn, print_table
 
+from popdesic.cohort.encode import planes_in_memory
 from popdesic.cohort.site_counts import count_groups_at
+from popdesic.engine import carrier_sums_plan
+from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.engine.terms import KINSHIP, SQUARED
 from popdesic.io import listed_rows
 from popdesic.io.bed import open_bed
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
@@ -74,15 +85,70 @@ def pgen_bytes(folder: Path, n_samples: int, n_sites: int) -> int | None:
     return (folder / "peer.pgen").stat().st_size
 
 
+def time_products(rows: np.ndarray, carriers: np.ndarray, n: int, threads: int) -> None:
+    """Products with rare sites by carriers beside dense ones, in CPU seconds.
+
+    Common sites alone (minor allele carried by a tenth of the samples) show what the choice costs.
+    """
+    backend, table = CpuBackend(threads), []
+    least = carrier_sums_plan.LEAST_NS
+    common = np.ascontiguousarray(rows[carriers >= n / 10])
+    for sites, own in (("all", rows), ("common", common)):
+        complete = planes_in_memory(own, n, threads)
+        for name, planes, terms in (
+            ("squared", complete, SQUARED),
+            ("squared, called", complete.with_mask(), SQUARED),
+            ("kinship, called", complete.with_mask(), KINSHIP),
+        ):
+
+            def dense(planes=planes, terms=terms) -> np.ndarray:
+                carrier_sums_plan.LEAST_NS = math.inf
+                try:
+                    return backend.bitgemm(planes, None, terms)
+                finally:
+                    carrier_sums_plan.LEAST_NS = least
+
+            def chosen(planes=planes, terms=terms) -> np.ndarray:
+                return backend.bitgemm(planes, None, terms)
+
+            assert (chosen() == dense()).all()
+            by_carriers, all_dense = cpu_in_turn(3, chosen, dense)
+            cells = f"{by_carriers:.3f}", f"{all_dense:.3f}", f"{all_dense / by_carriers:.2f}"
+            table.append((sites, len(own), name, *cells))
+    print_table(
+        f"{n} samples with themselves, {threads} threads: CPU seconds of products",
+        ("sites", "number", "terms", "as chosen", "dense", "ratio"),
+        table,
+    )
+
+
+def cpu_in_turn(repeats: int, *works: Callable[[], object]) -> list[float]:
+    """Least CPU time of each work, of all threads: other load changes wall time more."""
+    rounds = []
+    for _ in range(repeats):
+        times = []
+        for work in works:
+            start = time.process_time()
+            work()
+            times.append(time.process_time() - start)
+        rounds.append(times)
+    return [min(times) for times in zip(*rounds, strict=True)]
+
+
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument("--samples", type=int, default=20_000)
     parser.add_argument("--length", type=int, default=400_000, help="base pairs")
     parser.add_argument("--missing", type=float, default=0.0, help="share of calls")
+    parser.add_argument("--products", action="store_true", help="products on the CPU, no bytes")
+    parser.add_argument("--threads", type=int, default=1, help="of the products")
     options = commandline.parse(parser, samples=2_000, length=50_000)
     n = options.samples
     rows, carriers = draw_rows(n, options.length, options.missing, 1)
     n_sites = len(rows)
+    if options.products:
+        time_products(rows, carriers, n, options.threads)
+        return
     # The choice of the file, whatever the size of this region.
     listed_rows.LEAST_LISTED = min(listed_rows.LEAST_LISTED, rows.size)
     with tempfile.TemporaryDirectory() as name:

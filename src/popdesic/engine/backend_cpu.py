@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 import numpy as np
 from llvmlite import binding
 
 from ..core.threads import run_tasks, usable_cpus
 from . import bitgemm_cpu, minplus_cpu
+from .carrier_sums_plan import CarrierCosts, carrier_tables, dense_ns, long_enough, probed
 from .genotype_products import Calls, GenotypeProducts
 from .genotype_products_cpu import CpuProducts
 from .terms import PLANE_BITS, Planes, Terms, aligned_zeros
@@ -35,6 +37,36 @@ class CpuBackend:
             raise ValueError(f"planes over {a.n_sites} and {b.n_sites} sites cannot be multiplied")
         out = np.zeros((len(terms.outputs), a.n_samples, b.n_samples), np.int64)
         coefficients = margin_coefficients(terms)
+        doubled = coefficients is not None
+        for rest in self._without_rare(a, b, same, terms, out, 2 if doubled else 1):
+            self._add_dense(*rest, terms, same, out)
+        if doubled:
+            # exact: the coefficients are doubled so that they are whole numbers
+            out >>= 1
+        return out
+
+    def _without_rare(
+        self, a: Planes, b: Planes, same: bool, terms: Terms, out: np.ndarray, scale: int
+    ) -> Iterable[tuple[Planes, Planes]]:
+        """The planes for the dense products. Rare sites are added to `out` where that pays."""
+        complete = a.complete and b.complete
+        forms = _forms(margin_coefficients(terms), complete, len(terms.products))
+        dense = dense_ns(forms, bitgemm_cpu.LANES, not bitgemm_cpu.LEVELS)
+        work = a.n_samples, b.n_samples, same, dense
+        if not long_enough(*work, a.n_sites):
+            return [(a, b)]
+        tables = carrier_tables(terms, same, complete)
+        planes = a.words.shape[1], b.words.shape[1]
+        costs = CarrierCosts(*work, planes, len(tables.packed), len(terms.outputs))
+        if not tables.limit or not _worth(a, b, same, costs):
+            return [(a, b)]
+        from .carrier_sums_cpu import split_sites  # numba loads its loops where they are used
+
+        return split_sites(a, None if same else b, tables, costs, out, scale, self.threads)
+
+    def _add_dense(self, a: Planes, b: Planes, terms: Terms, same: bool, out: np.ndarray) -> None:
+        """Add all sites; twice if the terms have `margin_coefficients`."""
+        coefficients = margin_coefficients(terms)
         if coefficients is None:
             for product in terms.products:
                 # A single product need not be symmetric, so no half of it may be mirrored.
@@ -45,8 +77,7 @@ class CpuBackend:
                     False,
                     out[product.output : product.output + 1],
                 )
-            return out
-        if a.complete and b.complete:
+        elif a.complete and b.complete:
             self._accumulate(a.words, b.words, coefficients[:, :2], same, out)
             out += coefficients[:, 2, None, None] * a.n_sites
             if coefficients[:, 3:].any():
@@ -57,9 +88,6 @@ class CpuBackend:
             # Seven counts at once would not fit the registers: passes of 3 and 4 take half as long.
             for part in _masked_forms(coefficients):
                 self._accumulate(_with_called(a), _with_called(b), part, same, out)
-        # exact: the coefficients are doubled so that they are whole numbers
-        out >>= 1
-        return out
 
     def _accumulate(self, a, b, coefficients, same: bool, out: np.ndarray) -> None:
         """Share the tiles of one pass in the form with as many counts as `coefficients` has."""
@@ -125,6 +153,29 @@ def margin_coefficients(terms: Terms) -> np.ndarray | None:
         else:
             return None
     return found
+
+
+def _forms(coefficients: np.ndarray | None, complete: bool, n_products: int) -> tuple[int, ...]:
+    """The passes of `CpuBackend._add_dense`, each by its number of counts."""
+    if coefficients is None:
+        return (1,) * n_products
+    return (2,) if complete else tuple(part.shape[1] for part in _masked_forms(coefficients))
+
+
+def _worth(a: Planes, b: Planes, same: bool, costs: CarrierCosts) -> bool:
+    """Whether rare sites are worth sorting, judged by a few words of a few samples."""
+    others, share = [], 1.0
+    for side in [a] if same else [a, b]:
+        words, rows = probed(a.n_sites, side.n_samples)
+        few = side.words[rows, :, words]
+        u, v = few[:, 0], few[:, 1]
+        c = ~np.uint64(0) if side.complete else few[:, 2]
+        bits = np.ascontiguousarray(np.stack([~(c & ~u), ~(c & v)])).view(np.uint8)
+        ones = np.unpackbits(bits, axis=2, bitorder="little").sum(axis=1, dtype=np.int32)
+        others.append(ones * (side.n_samples / len(few)))
+        share = ones.shape[1] / a.n_sites
+    _, saved = costs.choose(others[0], others[-1])
+    return costs.gains(saved / share if share else 0.0, a.n_sites)
 
 
 def _masked_forms(coefficients: np.ndarray) -> list[np.ndarray]:

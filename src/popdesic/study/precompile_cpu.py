@@ -35,6 +35,7 @@ from ..core.threads import run_tasks, usable_cpus
 from ..distance import near_points_cpu, nearest_cpu, neighbor_lists_cpu, pair_summary_cpu
 from ..engine import (
     bitgemm_cpu,
+    carrier_sums_cpu,
     column_sums_cpu,
     flipped_sums_cpu,
     genotype_sums_cpu,
@@ -302,6 +303,7 @@ def texts_of_numbers() -> None:
 def products_of_planes() -> None:
     for form in FORMS:
         bitgemm_cpu.tile_kernel(form)
+    carrier_sums_cpu.compile_kernels()
 
 
 def lists_of_neighbors() -> None:

@@ -36,7 +36,7 @@ from popdesic.cohort.qc import summarize_cohort
 from popdesic.distance.neighbors import measure_of
 from popdesic.communities.splits import split_samples
 from popdesic.maps.densmap import densmap_layout
-from popdesic.engine import terms
+from popdesic.engine import carrier_sums_plan, terms
 from popdesic.engine.site_pairs import r2_pairs
 from popdesic.relatives.find_matches import top_matches, top_references
 from popdesic.distance.find_nearest import nearest_between, nearest_points, nearest_samples
@@ -120,6 +120,10 @@ for missing in (0, 0.1):
     for product in (terms.SQUARED, terms.SQUARED_IBS0, terms.SQUARED_SUMS, terms.KINSHIP, terms.LD):
         for other in (None, planes):
             backend.bitgemm(planes, other, product)
+    carrier_sums_plan.LEAST_NS, carrier_sums_plan.LEAST_GAIN = 0, -np.inf
+    carrier_sums_plan.PAIR_NS = carrier_sums_plan.CARRIER_NS = 0
+    backend.bitgemm(planes, None, terms.SQUARED)
+    carrier_sums_plan.LEAST_NS = np.inf
     calls = Calls((pack_bed(np.ascontiguousarray(genotypes.T)),), None, (kept,), np.full(200, 0.4))
     products, vectors = backend.genotype_products(calls), rng.random((40, 3))
     products.normal(vectors)
