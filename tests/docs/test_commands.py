@@ -239,7 +239,7 @@ WAYS: dict[str, Way] = {
             *("axes.py", "quality.py", "peers.py"),
             *("missing_kinship.py", "call_rates.py", "labels_example.py"),
             *("mixture_search.py", "rerun.py", "profiles.py"),
-            *("scan_planes.py", "rare.py", "scaffolds.py"),
+            *("scan_planes.py", "rare.py", "rare.py --products", "scaffolds.py"),
         )
     },
     **{
@@ -296,6 +296,7 @@ WAYS: dict[str, Way] = {
                 "minplus.py --closures 128 256 512 1024",
                 "disk.py STUDY",
                 "rare.py --samples 200000 --length 40000",
+                "rare.py --products --samples 2000 --length 2000000",
                 "compare.py --searches",
                 "pca.py --device gpu --threads 16 --no-matrix",
             ),
