@@ -7,6 +7,7 @@ study, and by PLINK 2 where it is installed. Classes are by carriers of the rare
 python tests/bench/bench_rare.py              bytes, and rates of writing, reading and counting
 python tests/bench/bench_rare.py --products   products of all samples on the CPU, as the model
                                               chooses, with all sites dense, and with none rare
+python tests/bench/bench_rare.py --passes     the same for passes of the PCA over the genotypes
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from timing import best_in_turn, print_table
 
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.cohort.site_counts import count_groups_at
-from popdesic.engine import carrier_sums_plan
+from popdesic.engine import carrier_sums_plan, genotype_products_cpu
 from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.engine.genotype_products import Calls
+from popdesic.engine.genotype_products_cpu import CpuProducts
 from popdesic.engine.terms import KINSHIP, SQUARED
 from popdesic.io import listed_rows
 from popdesic.io.bed import open_bed
@@ -122,6 +125,37 @@ def time_products(rows: np.ndarray, carriers: np.ndarray, n: int, threads: int) 
     )
 
 
+def time_passes(rows: np.ndarray, carriers: np.ndarray, n: int, threads: int) -> None:
+    """One pass X X' V of 24 columns with rare sites as lists beside one without, in CPU seconds.
+
+    The first pass also reads and sorts the genotypes, as every pass does where memory is short.
+    """
+    vectors, table = np.random.default_rng(1).normal(size=(n, 24)), []
+    least = genotype_products_cpu.LEAST_LISTED
+    for sites, kept in (("all", carriers > 0), ("common", carriers >= n / 10)):
+        calls = Calls((rows[kept],), None, (np.ones(n, bool),), np.full(kept.sum(), 0.4))
+        times, found = [], []
+        for share in (least, 2):  # no share of rare sites is so large
+            genotype_products_cpu.LEAST_LISTED = share
+            products = CpuProducts(calls, threads)
+            found.append(products.normal(vectors).tobytes())
+            times += cpu_in_turn(
+                3,
+                lambda calls=calls: CpuProducts(calls, threads).normal(vectors),
+                lambda products=products: products.normal(vectors),
+            )
+        genotype_products_cpu.LEAST_LISTED = least
+        assert found[0] == found[1]
+        for name, lists, dense in (("first", *times[::2]), ("further", *times[1::2])):
+            cells = f"{lists:.3f}", f"{dense:.3f}", f"{dense / lists:.2f}"
+            table.append((sites, kept.sum(), name, *cells))
+    print_table(
+        f"{n} samples, {threads} threads: CPU seconds of a pass of 24 columns",
+        ("sites", "number", "pass", "lists", "dense", "ratio"),
+        table,
+    )
+
+
 def cpu_in_turn(repeats: int, *works: Callable[[], object]) -> list[float]:
     """Least CPU time of each work, of all threads: other load changes wall time more."""
     rounds = []
@@ -141,13 +175,17 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=400_000, help="base pairs")
     parser.add_argument("--missing", type=float, default=0.0, help="share of calls")
     parser.add_argument("--products", action="store_true", help="products on the CPU, no bytes")
-    parser.add_argument("--threads", type=int, default=1, help="of the products")
+    parser.add_argument("--passes", action="store_true", help="passes of the PCA, no bytes")
+    parser.add_argument("--threads", type=int, default=1, help="of products, passes")
     options = commandline.parse(parser, samples=2_000, length=50_000)
     n = options.samples
     rows, carriers = draw_rows(n, options.length, options.missing, 1)
     n_sites = len(rows)
-    if options.products:
-        time_products(rows, carriers, n, options.threads)
+    if options.products or options.passes:
+        if options.products:
+            time_products(rows, carriers, n, options.threads)
+        if options.passes:
+            time_passes(rows, carriers, n, options.threads)
         return
     # The choice of the file, whatever the size of this region.
     listed_rows.LEAST_LISTED = min(listed_rows.LEAST_LISTED, rows.size)

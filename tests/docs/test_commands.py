@@ -239,7 +239,7 @@ WAYS: dict[str, Way] = {
             *("axes.py", "quality.py", "peers.py"),
             *("missing_kinship.py", "call_rates.py", "labels_example.py"),
             *("mixture_search.py", "rerun.py", "profiles.py"),
-            *("scan_planes.py", "rare.py", "rare.py --products", "scaffolds.py"),
+            *("scan_planes.py", "rare.py", "rare.py --products --passes", "scaffolds.py"),
         )
     },
     **{
@@ -297,6 +297,7 @@ WAYS: dict[str, Way] = {
                 "disk.py STUDY",
                 "rare.py --samples 200000 --length 40000",
                 "rare.py --products --samples 2000 --length 2000000",
+                "rare.py --passes --samples 10000 --length 150000",
                 "compare.py --searches",
                 "pca.py --device gpu --threads 16 --no-matrix",
             ),

@@ -28,7 +28,11 @@ from .genotype_sums_cpu import (
     ITEMS,
     by_person,
     by_site,
+    count_differing,
+    list_differing,
     sum_codes,
+    sum_listed_people,
+    sum_listed_sites,
     sum_missing,
     sum_values,
 )
@@ -38,6 +42,11 @@ from .sample_sums import sample_sums
 HELD_BYTES = 1 << 29
 #: Bytes of rows in which missing genotypes are looked for at a time.
 LOOKED_BYTES = 1 << 17
+#: A site is listed where at most this share of the places of a row differs from one homozygote: a
+#: carrier costs what about twelve genotypes cost in tables (tests/bench/bench_rare.py --passes).
+LISTED_SHARE = 0.05
+#: Sites of a block that are looked at, and the share of rare ones from which on lists are made.
+LOOKED_SITES, LEAST_LISTED = 64, 0.25
 
 
 class Block:
@@ -59,6 +68,11 @@ class Block:
     def sites(self) -> np.ndarray:
         return self._turned(by_person, "people")
 
+    @cached_property
+    def split(self) -> SplitBlock | None:
+        """Rare sites apart, where that pays and the rows are still there."""
+        return None if self._rows is None else SplitBlock.of(self._rows)
+
     def _turned(self, turn: Callable[[np.ndarray], np.ndarray], other: str) -> np.ndarray:
         found = turn(self._rows)
         if other in vars(self):  # nobody needs the rows any more
@@ -78,6 +92,86 @@ class Block:
         starts, items = np.empty(n_sites + 1, np.int64), np.empty(self.people.size, np.int32)
         flipped_sums_cpu.list_missing_of_words(self.people, starts, items)
         return (starts, items[: starts[-1]].copy()) if starts[-1] <= len(items) else None
+
+
+class SplitBlock:
+    """Sites of a block that few people carry as lists of them, and a block of the others.
+
+    A sum over people, or over sites, is that of the common code and what carriers add to it. These
+    are integers: the sums are those of the whole block.
+
+    Attributes
+    ----------
+    listed, others : int64 arrays
+        Which sites of the block have lists, and which have not.
+    rest : Block
+        Of `others`.
+    common : int64 array, (n_listed,)
+        Code of nearly everyone: 3 (no ALT allele) or 0 (two).
+    starts, items : arrays
+        Of `genotype_sums_cpu.list_differing`; starts has the end as well.
+    """
+
+    def __init__(self, rows: np.ndarray, listed: np.ndarray, differing: np.ndarray) -> None:
+        self.listed = np.flatnonzero(listed)
+        self.others = np.flatnonzero(~listed)
+        self.rest = Block(rows[self.others])
+        differing = differing[:, self.listed]
+        self.common = np.where(differing[0] <= differing[1], 3, 0)
+        self.starts = np.concatenate([[0], np.cumsum(differing.min(axis=0))])
+        self.items = np.empty(self.starts[-1], np.int32)
+        words = rows.view(np.uint64)
+        list_differing(words, self.listed, self.common, self.starts[:-1], self.items)
+
+    @classmethod
+    def of(cls, rows: np.ndarray) -> SplitBlock | None:
+        """Of .bed rows of a block; None where some of them say that it does not pay."""
+        few = np.ascontiguousarray(rows[:: max(1, len(rows) // LOOKED_SITES)])
+        if len(few) == 0 or _rare(few)[0].mean() < LEAST_LISTED:
+            return None
+        return cls(rows, *_rare(rows))
+
+    def sums_of_sites(self, numbers: np.ndarray, people: tuple[int, int]) -> np.ndarray:
+        """Sums of genotype times number, and of numbers who is missing, at listed sites.
+
+        Parameters
+        ----------
+        numbers : int64 array, (n_people, k)
+            Of the places `people`, first and end.
+
+        Returns
+        -------
+        int64 array, (2, n_listed, k)
+        """
+        out = np.empty((2, len(self.listed), numbers.shape[1]), np.int64)
+        for first in range(0, numbers.shape[1], COLUMNS):
+            few = _in_columns(numbers[:, first : first + COLUMNS])
+            sum_listed_sites(self._lists, *people, few, first, out)
+        return out
+
+    def sums_of_people(self, values: list[np.ndarray], people: tuple[int, int]) -> np.ndarray:
+        """Sums of values of listed sites for the places `people`: int64 (n_people, k).
+
+        values: of two ALT alleles, one and none, int64 (n_block, k); missing genotypes count 0.
+        """
+        listed = tuple(value[self.listed] for value in values)
+        out = np.empty((people[1] - people[0], listed[0].shape[1]), np.int64)
+        for first in range(0, out.shape[1], COLUMNS):
+            found = np.zeros((len(out), COLUMNS), np.int64)
+            sum_listed_people(self._lists, *people, listed, first, found)
+            out[:, first : first + COLUMNS] = found[:, : out.shape[1] - first]
+        return out
+
+    @property
+    def _lists(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.starts, self.items, self.common
+
+
+def _rare(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Whether each site is rare, and how many places differ from 11 and from 00, (2, n_sites)."""
+    differing = np.empty((2, len(rows)), np.int64)
+    count_differing(rows.view(np.uint64), differing)
+    return differing.min(axis=0) <= LISTED_SHARE * 4 * rows.shape[1], differing
 
 
 def _misses(rows: np.ndarray) -> bool:
@@ -119,7 +213,8 @@ class CpuProducts(GenotypeProducts):
         blocks = list(blocks)
         if blocks != self._bounds:
             self._bounds, self._held = blocks, {}
-        # Sites: a block holds its codes twice, and lists of the missing that are no larger.
+        # Sites: a block holds its codes twice, and lists of the missing that are no larger; or
+        # once, rare sites as lists, and its other sites twice.
         room = HELD_BYTES // (3 * self.calls.spans[-1][1])
 
         def one(bounds: tuple[int, int]) -> Any:
@@ -135,6 +230,23 @@ class CpuProducts(GenotypeProducts):
     def _by_site(
         self, block: Block, numbers: np.ndarray, span: tuple[int, int]
     ) -> tuple[np.ndarray, np.ndarray | None]:
+        split = block.split
+        if split is None:
+            return self._dense_by_site(block, numbers, span)
+        own = numbers[4 * span[0] : 4 * span[1]].astype(np.int64)
+        found = split.sums_of_sites(own, (4 * span[0], 4 * span[1]))
+        sums = np.zeros((2, len(split.listed) + len(split.others), own.shape[1]))
+        sums[:, split.listed] = found
+        if len(split.others):
+            some, absent = self._dense_by_site(split.rest, numbers, span)
+            sums[0, split.others] = some
+            sums[1, split.others] = 0 if absent is None else absent
+        return sums[0], sums[1] if block.missing else None
+
+    def _dense_by_site(
+        self, block: Block, numbers: np.ndarray, span: tuple[int, int]
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """`_by_site` without lists."""
         words = block.people[4 * span[0] // ITEMS : 4 * span[1] // ITEMS]
         own = numbers[4 * span[0] : 4 * span[1]].astype(np.int64)
         sums = sum_codes(words, 2 * own, own, np.zeros_like(own)).astype(np.float64)
@@ -155,7 +267,13 @@ class CpuProducts(GenotypeProducts):
     ) -> np.ndarray:
         times, less = times.astype(np.int64), less.astype(np.int64)
         people = 4 * span[0], 4 * span[1]
-        sums = sum_codes(block.sites, 2 * times - less, times - less, -less, people)
+        values = [2 * times - less, times - less, -less]
+        split = block.split
+        if split is None:
+            return sum_codes(block.sites, *values, people).astype(np.float64)
+        sums = split.sums_of_people(values, people)
+        if len(split.others):
+            sums += sum_codes(split.rest.sites, *(one[split.others] for one in values), people)
         return sums.astype(np.float64)
 
     def _flipped(self, vectors: np.ndarray, flips: Flips) -> Callable[[Any, int, int], Any]:

@@ -212,6 +212,109 @@ def sum_missing(words: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     return out
 
 
+@numba.njit(nogil=True, cache=True)
+def count_differing(rows, out):
+    """out[k, s] = places of row s whose code is not 11 (k = 0), not 00 (k = 1).
+
+    rows: uint64 (n_sites, n_words), rows of a .bed; out: int64 (2, n_sites).
+    """
+    low, one = np.uint64(0x5555555555555555), np.uint64(1)
+    for s in range(rows.shape[0]):
+        out[:, s] = 32 * rows.shape[1]
+        for w in range(rows.shape[1]):
+            word, shifted = rows[s, w], rows[s, w] >> one
+            out[0, s] -= popcount(word & shifted & low)
+            out[1, s] -= popcount(~(word | shifted) & low)
+
+
+@numba.njit(nogil=True, cache=True)
+def list_differing(rows, sites, common, starts, items):
+    """List who differs from the common code of some sites: ``place << 2 | code``, places in order.
+
+    rows: of `count_differing`; sites, common: int64 (n_listed,), rows and 3 or 0; starts: int64
+    (n_listed,), places in `items`, int32.
+    """
+    low, one = np.uint64(0x5555555555555555), np.uint64(1)
+    for k in range(len(sites)):
+        at, flip = starts[k], ~np.uint64(0) if common[k] else np.uint64(0)
+        for w in range(rows.shape[1]):
+            word = rows[sites[k], w]
+            other = word ^ flip
+            other = (other | other >> one) & low
+            while other:
+                bit = popcount((other & (~other + one)) - one)
+                other &= other - one
+                code = np.int64((word >> np.uint64(bit)) & np.uint64(3))
+                items[at] = (32 * w + (bit >> 1)) << 2 | code
+                at += 1
+
+
+@numba.njit(nogil=True, cache=True)
+def sum_listed_sites(lists, first, end, numbers, column, out):
+    """Sums of genotype x number, and of the numbers of who is missing, at listed sites.
+
+    Parameters
+    ----------
+    lists : starts int64 (n_listed + 1,), items and common of `list_differing`
+    first, end : int
+        Places that count.
+    numbers : int64 array, (end - first, 8)
+    column : int
+        Of `out`, int64 (2, n_listed, k), from which on at most 8 are filled.
+    """
+    starts, items, common = lists
+    sums, total = np.zeros((4, COLUMNS), np.int64), np.zeros(COLUMNS, np.int64)
+    of, to, rest = numbers.ctypes.data, sums.ctypes.data, total.ctypes.data
+    for place in range(end - first):
+        _add_row(rest, of + place * _LONG_BYTES)
+    for k in range(len(starts) - 1):
+        sums[:] = 0
+        for at in range(starts[k], starts[k + 1]):
+            place = items[at] >> 2
+            if place >= end:
+                break
+            if place >= first:
+                _add_row(to + (items[at] & 3) * _LONG_BYTES, of + (place - first) * _LONG_BYTES)
+        for c in range(min(COLUMNS, out.shape[2] - column)):
+            two = sums[0, c] if common[k] else total[c] - sums[1, c] - sums[2, c] - sums[3, c]
+            out[0, k, column + c] = 2 * two + sums[2, c]
+            out[1, k, column + c] = sums[1, c]
+
+
+@numba.njit(nogil=True, cache=True)
+def sum_listed_people(lists, first, end, values, column, out):
+    """Add values of listed sites to the sums of people.
+
+    Parameters
+    ----------
+    lists, first, end : as above
+    values : three int64 arrays, (n_listed, k)
+        Of two ALT alleles, one and none; missing genotypes count 0.
+    column : int
+        Of `values`, from which on at most 8 count.
+    out : int64 array, (end - first, 8)
+    """
+    starts, items, common = lists
+    twos, ones, nones = values
+    table, total = np.zeros((4, COLUMNS), np.int64), np.zeros(COLUMNS, np.int64)
+    of, to = table.ctypes.data, out.ctypes.data
+    for k in range(len(starts) - 1):
+        for c in range(min(COLUMNS, twos.shape[1] - column)):
+            two, one, none = twos[k, column + c], ones[k, column + c], nones[k, column + c]
+            usual = none if common[k] else two
+            total[c] += usual
+            table[0, c], table[1, c] = two - usual, -usual
+            table[2, c], table[3, c] = one - usual, none - usual
+        for at in range(starts[k], starts[k + 1]):
+            place = items[at] >> 2
+            if place >= end:
+                break
+            if place >= first:
+                _add_row(to + (place - first) * _LONG_BYTES, of + (items[at] & 3) * _LONG_BYTES)
+    for place in range(end - first):
+        _add_row(to + place * _LONG_BYTES, total.ctypes.data)
+
+
 def by_site(rows: np.ndarray) -> np.ndarray:
     """Words of people for each site: .bed rows uint8 (n_sites, 4 n_words), transposed."""
     return np.ascontiguousarray(rows.view(np.uint32).T)

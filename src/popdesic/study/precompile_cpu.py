@@ -191,6 +191,14 @@ def products_of_genotypes() -> None:
     words = "uint32[:, ::1]"
     _compile(genotype_sums_cpu.sum_codes_loop, f"({words}, int64, int32[:, :, ::1], int64[:, ::1])")
     _compile(genotype_sums_cpu.sum_missing_loop, f"({words}, int64[:, ::1], int64[:, ::1])")
+    rows, listed = "uint64[:, ::1]", "int64[::1], int32[::1]"
+    _compile(genotype_sums_cpu.count_differing, f"({rows}, int64[:, ::1])")
+    _compile(genotype_sums_cpu.list_differing, f"({rows}, int64[::1], int64[::1], {listed})")
+    lists = f"Tuple(({listed}, int64[::1])), int64, int64"
+    table = "int64[:, ::1], int64, int64[:, :, ::1]"
+    _compile(genotype_sums_cpu.sum_listed_sites, f"({lists}, {table})")
+    table = "UniTuple(int64[:, ::1], 3), int64, int64[:, ::1]"
+    _compile(genotype_sums_cpu.sum_listed_people, f"({lists}, {table})")
     _compile(genotype_sums_cpu.transpose_codes, f"(uint8[:, ::1], {words})")
     blocks = "float64[:, ::1], float64[:, ::1]"
     _compile(column_sums_cpu.add_products, f"({blocks}, int64, int64, float64[:, :, ::1])")

@@ -217,3 +217,47 @@ def test_lists_of_missing_people_give_the_sums_of_a_search(monkeypatch):
             )
             assert CpuProducts(calls).normal(vectors, factors).tobytes() == found.tobytes()
     assert flipped_sums_cpu.COLUMNS == genotype_sums_cpu.COLUMNS
+
+
+@pytest.mark.parametrize(("sizes", "n_sites"), [([1], 1), ([33, 1, 5], 64), ([120, 70], 700)])
+@pytest.mark.parametrize("missing", [0.0, 0.01])
+def test_rare_sites_as_lists_give_the_same_bytes(monkeypatch, sizes, n_sites, missing):
+    """Sites that few carry, of either homozygote, between common ones; also of all sites."""
+    rng = np.random.default_rng(n_sites)
+    calls, x = drawn(rng, sizes, n_sites, 0.0)
+    parts = []
+    for part, size in zip(calls.parts, sizes, strict=True):
+        genotypes = unpack_bed(part, size)
+        rare = rng.random(n_sites) < 0.7
+        genotypes[rare] = rng.choice(np.array([0, 2], np.int8), (rare.sum(), 1))
+        genotypes[(rng.random(genotypes.shape) < 0.02) & rare[:, None]] = 1
+        genotypes[rng.random(genotypes.shape) < missing] = -1
+        parts.append(pack_bed(np.ascontiguousarray(genotypes)))
+    calls = Calls(tuple(parts), None, calls.keep, calls.af)
+    vectors, factors = rng.normal(size=(len(x), 11)), rng.random((len(sizes), len(sizes)))
+    weights = rng.normal(size=(n_sites, 3))
+
+    def passes() -> list[bytes]:
+        products = CpuProducts(calls, threads=2)
+        found = [products.normal(vectors), products.normal(vectors), products.joint(vectors)]
+        found += [products.normal(vectors, factors), products.combine(weights)]
+        return [one.tobytes() for one in (*found, products.project(vectors))]
+
+    listed = []
+    split = cpu_products.SplitBlock.__init__
+
+    def noted(self, *given) -> None:
+        split(self, *given)
+        listed.append(len(self.listed))
+
+    monkeypatch.setattr(cpu_products.SplitBlock, "__init__", noted)
+    for share, block_sites in ((0.15, 64), (1.0, 4096)):
+        monkeypatch.setattr(cpu_products, "LISTED_SHARE", share)
+        monkeypatch.setattr(genotype_products, "BLOCK_SITES", block_sites)
+        monkeypatch.setattr(cpu_products, "LEAST_LISTED", 2)  # no share is so large
+        expected, before = passes(), len(listed)
+        monkeypatch.setattr(cpu_products, "LEAST_LISTED", 0)
+        assert passes() == expected
+        assert before < len(listed)
+    if n_sites == 700:
+        assert listed[-1] == 700 and 0 < listed[0] < 64

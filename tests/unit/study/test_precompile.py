@@ -127,6 +127,8 @@ for missing in (0, 0.1):
     calls = Calls((pack_bed(np.ascontiguousarray(genotypes.T)),), None, (kept,), np.full(200, 0.4))
     products, vectors = backend.genotype_products(calls), rng.random((40, 3))
     products.normal(vectors)
+    rare = pack_bed(np.where(rng.random((200, 40)) < 0.01, 1, 0).astype(np.int8))
+    backend.genotype_products(Calls((rare,), None, (kept,), np.full(200, 0.4))).normal(vectors)
     block = products.columns.put(vectors)
     products.columns.add(block, [block.copy()], products.columns.gram([block], block))
     narrow = rng.random((1, 40, 8))
