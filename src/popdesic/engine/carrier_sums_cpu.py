@@ -326,24 +326,15 @@ def _split_rows(words, masks, first, last, rest, found, parts):
             u, v = words[i, 0, w], words[i, 1, w]
             c = words[i, 2, w] if n_planes == 3 else full
             ref, alt = masks[1, w] & ~masks[2, w], masks[2, w]
-            n_het, n_hom, n_none = (
-                popcount(ref & c & u & ~v),
-                popcount(ref & c & v),
-                popcount(ref & ~c),
-            )
-            found[i, 1] += n_het
-            found[i, 2] += n_hom
-            found[i, 3] += n_none
-            total = n_het + n_hom + n_none
-            n_het, n_hom, n_none = (
-                popcount(alt & c & u & ~v),
-                popcount(alt & c & ~u),
-                popcount(alt & ~c),
-            )
-            found[i, 4] += n_hom
-            found[i, 5] += n_het
-            found[i, 7] += n_none
-            parts[i, w // TASK_WORDS] += total + n_het + n_hom + n_none
+            found[i, 1] += popcount(ref & c & u & ~v)
+            found[i, 2] += popcount(ref & c & v)
+            found[i, 3] += popcount(ref & ~c)
+            found[i, 4] += popcount(alt & c & ~u)
+            found[i, 5] += popcount(alt & c & u & ~v)
+            found[i, 7] += popcount(alt & ~c)
+            # As `_others` has it, so that lists have their length whatever the planes hold.
+            carried = popcount(ref & ~(c & ~u)) + popcount(alt & ~(c & v))
+            parts[i, w // TASK_WORDS] += carried
 
 
 def _fill_lists(words, masks, before, cursor, places, first, last, lists, rows, entries, mine):
