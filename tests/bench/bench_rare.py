@@ -1,8 +1,8 @@
 """Rare variants as lists of carriers: bytes beside rows and .pgen, products beside dense ones.
 
-A population of 10 000 that has grown by 1 % a generation for the last 460 is drawn (msprime,
-mutation rate 1.25e-8, recombination 1e-8). Its sites are written as a plain .bed, as `raw.bed` of a
-study, and by PLINK 2 where it is installed. Classes are by carriers of the rarer allele.
+A population that has grown is drawn (`drawn_genomes.py`). Its sites are written as a plain .bed, as
+`raw.bed` of a study, and by PLINK 2 where it is installed. Classes are by carriers of the rarer
+allele.
 
 python tests/bench/bench_rare.py              bytes, and rates of writing, reading and counting
 python tests/bench/bench_rare.py --products   products of all samples on the CPU, as the model
@@ -21,8 +21,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import commandline
-import msprime
 import numpy as np
+from drawn_genomes import draw_haplotypes
 from timing import best_in_turn, print_table
 
 from popdesic.cohort.encode import planes_in_memory
@@ -44,23 +44,10 @@ SHARES = (0.01, 0.05)
 
 def draw_rows(n_samples: int, length: int, missing: float, seed: int) -> tuple[np.ndarray, ...]:
     """Rows of a .bed, and the carriers of the rarer allele of each site."""
-    history = msprime.Demography()
-    history.add_population(name="A", initial_size=1_000_000, growth_rate=0.01)
-    history.add_population_parameters_change(460, initial_size=10_000, growth_rate=0)
-    trees = msprime.sim_ancestry(
-        {"A": n_samples},
-        demography=history,
-        sequence_length=length,
-        recombination_rate=1e-8,
-        random_seed=seed,
-    )
-    trees = msprime.sim_mutations(
-        trees, rate=1.25e-8, model=msprime.BinaryMutationModel(), random_seed=seed + 1
-    )
     rng = np.random.default_rng(seed)
     rows, carriers = [], []
-    for variant in trees.variants():
-        genotypes = variant.genotypes.reshape(n_samples, 2).sum(axis=1, dtype=np.int8)
+    for _, alleles in draw_haplotypes(n_samples, length, seed):
+        genotypes = alleles[0::2] + alleles[1::2]
         carriers.append(min(np.count_nonzero(genotypes), np.count_nonzero(genotypes < 2)))
         genotypes[rng.integers(0, n_samples, rng.binomial(n_samples, missing))] = -1
         rows.append(pack_bed(genotypes[None])[0])

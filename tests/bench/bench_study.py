@@ -1,13 +1,15 @@
 """A whole study, from PLINK files to the report: what each stage costs, and PLINK beside it.
 
 python tests/bench/bench_study.py [--samples 4000] [--sites 300000] [--cohorts 4] [--device cpu]
-                                  [--cores K] [--example] [--folder DIR] [--warm | --set-up]
+                                  [--cores K] [--example | --genomes LENGTH [--min-maf SHARE]]
+                                  [--folder DIR] [--warm | --set-up]
                                   [--dense-limit N] [--limit SECONDS] [--resume]
                                   [--no-peers] [--quick] [TARGET...]
 
-Draws a study with planted structure (`drawn_study.py`), or copies the embedded example, into a
-fresh folder and runs the whole workflow on it as a user would. Compiled code (numba, CuPy), tuning
-and fonts are cached in a folder that is empty at first; with `--set-up` `popdesic tune` fills it
+Draws a study with planted structure (`drawn_study.py`), or whole genomes with their rare variants
+in VCF files (`drawn_genomes.py`), or copies the embedded example, into a fresh folder and runs the
+whole workflow on it as a user would. Compiled code (numba, CuPy), tuning and fonts are cached in a
+folder that is empty at first; with `--set-up` `popdesic tune` fills it
 before the run, as `make` does; with `--warm` the user's own caches are used. `--dense-limit` runs a
 small study without matrices of all pairs, as those above `distance.dense_limit` run. With `--limit`
 the run is interrupted after so many seconds; `--resume` continues it in its `--folder`, and the
@@ -41,6 +43,7 @@ from collections import Counter
 from pathlib import Path
 
 import commandline
+from drawn_genomes import write_genomes
 from drawn_study import write_study
 from study_costs import Row, add, busy_share, read_rows, utilisation
 from timing import print_table
@@ -213,6 +216,8 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     parser.add_argument("--example", action="store_true", help="the embedded example")
+    parser.add_argument("--genomes", type=int, metavar="LENGTH", help="base pairs of whole genomes")
+    parser.add_argument("--min-maf", type=float, help="panel.min_maf of whole genomes")
     parser.add_argument("--folder", type=Path, help="where the study is kept (default: deleted)")
     parser.add_argument("--warm", action="store_true", help="use the user's caches")
     parser.add_argument("--set-up", action="store_true", help="fill the caches before the run")
@@ -238,6 +243,18 @@ def main() -> None:
         elif options.example:
             for name in ("config", "resources/example"):
                 shutil.copytree(ROOT / name, study / name)
+        elif options.genomes:
+            n_sites = write_genomes(
+                study,
+                *(options.samples, options.genomes, options.cohorts),
+                device=options.device,
+                min_maf=options.min_maf,
+            )
+            print(
+                f"{options.samples} people x {n_sites} sites of whole genomes in "
+                f"{options.cohorts} cohorts; drawn in {time.perf_counter() - start:.1f} s",
+                flush=True,
+            )
         else:
             sizes = (options.samples, options.sites, options.cohorts)
             whole = write_study(
