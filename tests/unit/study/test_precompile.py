@@ -61,7 +61,7 @@ from popdesic.relatives.one_against_all_cpu import count_with_all
 from popdesic.maps.outside_points_cpu import nearest_outside
 from popdesic.geodesic.sparse_paths_cpu import nearest_by_paths
 from popdesic.geodesic.trees_cpu import shortest_trees
-from popdesic.distance.nearest import PlaneParts
+from popdesic.engine.plane_parts import PlaneParts
 from popdesic.epistasis.scores import score_tables
 from popdesic.geodesic.closure import close_paths
 from popdesic.geodesic.graph import spanning_tree
