@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import gc
 import os
 import shlex
@@ -45,6 +46,7 @@ def check(options: argparse.Namespace) -> None:
     """
     from .cohort.genotype_choice import describe_genotypes
     from .study.configuration import read_config
+    from .study.content import look_into_files
     from .study.disk import require_disk_space, study_sizes
     from .study.sheets import said_of_absent
     from .study.validation import require_writable_results, validate_study
@@ -56,7 +58,8 @@ def check(options: argparse.Namespace) -> None:
         config, study, remarks = validate_study(read_config())
         require_writable_results()
         genotypes = study_sizes(Path(), study)
-        require_disk_space(Path(), config, genotypes, sparse=study.sparse)
+        look = functools.partial(look_into_files, Path(), config, study)
+        require_disk_space(Path(), config, genotypes, sparse=study.sparse, look=look)
     for remark in remarks:
         print(f"Warning: {remark}", file=sys.stderr)
     for unit, members in study.units.items():

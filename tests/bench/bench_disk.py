@@ -14,6 +14,7 @@ import commandline
 from timing import print_table
 
 from popdesic.study.configuration import read_config
+from popdesic.study.content import look_into_files
 from popdesic.study.disk import StudySizes, forecast_disk, held_bytes, study_sizes
 from popdesic.study.validation import validate_study
 
@@ -26,7 +27,7 @@ def main() -> None:
     parser.add_argument("--cohorts", type=int, default=4)
     options = parser.parse_args()
     config, study, _ = validate_study(read_config(options.study), options.study)
-    counted = study_sizes(options.study, study)
+    counted = look_into_files(options.study, config, study, study_sizes(options.study, study))
     expected = forecast_disk(config, counted, sparse=study.sparse)
     found = held_bytes(options.study, study.order)
     names = [f"c{k}" for k in range(options.cohorts)]

@@ -22,7 +22,9 @@ from popdesic.epistasis.set_cohorts import join_statistics
 from popdesic.epistasis.set_rows import threads_of_set
 from popdesic.epistasis.study_sets import scan_study_sets, unrelated
 from popdesic.report.page import write_report
-from popdesic.study.configuration import fill_config
+from popdesic.study.configuration import fill_config, read_config
+from popdesic.study.content import look_into_files
+from popdesic.study.disk import forecast_disk, study_sizes
 from popdesic.study.validation import validate_study
 
 N_SITES, N = 24, 600
@@ -162,6 +164,29 @@ def test_the_page_says_what_was_found(study, tmp_path):
     assert "4 of 5 sets were tested" in said and 'id="fig-sets_qq"' in said
     for stale in ("Best sets of the discovery cohorts", "fig-sets_forest", "effects by cohort"):
         assert stale not in said
+
+
+def test_kept_scores_take_what_was_forecast(study):
+    folder, _ = study
+    config, sheets, _ = validate_study(read_config(folder), folder)
+    sizes = look_into_files(folder, config, sheets, study_sizes(folder, sheets))
+    kept = [path.stat().st_size for path in folder.glob("results/epistasis/set_scores/*.np?")]
+    assert len(kept) == 4
+    assert 2 * sizes.set_bytes == pytest.approx(sum(kept), rel=0.2)
+    without = replace(sizes, set_bytes=0)
+    more, less = (forecast_disk(config, of, sparse=False)["epistasis"] for of in (sizes, without))
+    assert more - less == pytest.approx(2 * sizes.set_bytes)
+
+
+def test_scores_before_there_is_a_panel(tmp_path):
+    """20 of 1 000 sites, as 40 kb of the 2 Mb that ranges reach, have 190 products."""
+    write(tmp_path, "sets.bed", "1\t0\t40000\ta\n1\t0\t2000000\tlarge\n")
+    (tmp_path / "data").mkdir()
+    for cohort in cohorts()[0]:
+        (tmp_path / cohort.path).write_text(cohort.vcf())
+    config, sheets, _ = validate_study(read_config(tmp_path), tmp_path)
+    sizes = look_into_files(tmp_path, config, sheets, study_sizes(tmp_path, sheets, 1000))
+    assert sizes.set_bytes == pytest.approx(4 * 190 * 191 + 24 * (190 + 20))
 
 
 def test_a_cohort_that_arrives_is_the_only_one_scored(study, tmp_path):

@@ -17,6 +17,7 @@ from popdesic.study import code as digests
 from popdesic.study import resources as limits
 from popdesic.report.registry import study_figures
 from popdesic.study.resources import Cost, closing_minutes
+from popdesic.study.content import look_into_files
 from popdesic.study.disk import cohort_set, study_sizes, require_disk_space, stages_of
 from popdesic.study.environment import closure_gpus, conda_cuda
 from popdesic.study.records import exchange_records, forget_record
@@ -188,7 +189,14 @@ def require_disk():
     wanted = stages_of(str(path) for job in workflow.dag.jobs for path in job.output)
     try:
         genotypes = study_sizes(Path(), STUDY)
-        require_disk_space(Path(), CONFIG, genotypes, sparse=STUDY.sparse, stages=wanted)
+        require_disk_space(
+            Path(),
+            CONFIG,
+            genotypes,
+            sparse=STUDY.sparse,
+            stages=wanted,
+            look=lambda sizes: look_into_files(Path(), CONFIG, STUDY, sizes),
+        )
     except UserError as error:
         raise WorkflowError(str(error)) from None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from isal import igzip, igzip_lib
+from isal import igzip, igzip_lib, isal_zlib
 
 from ..core.errors import UserError
 from ..core.files import open_regular
@@ -181,6 +181,49 @@ def read_pieces(path: Path, compression: str, piece_bytes: int) -> Iterator[Bgzf
                 yield Plain(piece)
         except (EOFError, igzip.BadGzipFile, igzip_lib.IsalError) as error:
             raise _damaged(path, str(error)) from None
+
+
+def read_near(path: Path, compression: str, start: int, n_bytes: int) -> tuple[bytes, int]:
+    """About `n_bytes` of text or more from a place of the file on, and the bytes it takes there.
+
+    A BGZF file is entered at its first block from `start` on; a plain gzip file at its beginning
+    alone.
+
+    Raises
+    ------
+    UserError
+        The data are cut short or damaged.
+    """
+    with open_input(path) as file:
+        if compression == "gzip":
+            data = file.read(max(n_bytes // 8, READ_BYTES))
+            text = isal_zlib.decompressobj(wbits=31).decompress(data)
+            return text, len(data)
+        file.seek(start)
+        if compression == "none":
+            text = file.read(n_bytes)
+            return text, len(text)
+        data = file.read(2 * BGZF_MAX_BLOCK)
+        first = data.find(BGZF_END[:4])
+        while first >= 0 and (
+            data[first + 12 : first + 14] != b"BC"
+            or data[(end := _block_end(path, data, first)) : end + 4] not in (BGZF_END[:4], b"")
+        ):
+            first = data.find(BGZF_END[:4], first + 1)
+        if first < 0:
+            raise _damaged(path, "no block begins where one must")
+        file.seek(start + first)
+        text, taken = bytearray(), 0
+        while len(text) < n_bytes and (data := file.read(READ_BYTES)):
+            at = 0
+            while (end := _block_end(path, data, at)) <= len(data) and len(text) < n_bytes:
+                text += b"".join(BgzfBlocks(path, memoryview(data)[at:end], [end - at], 0).read())
+                at = end
+            if at == 0:
+                raise _damaged(path, "its last block is incomplete")
+            taken += at
+            file.seek(at - len(data), os.SEEK_CUR)
+        return bytes(text), taken
 
 
 def _damaged(path: Path, reason: str) -> UserError:

@@ -56,7 +56,7 @@ class RowsFile:
         self._waiting += len(rows)
         if self._waiting >= self._n_first:
             waiting, self._first = np.concatenate(self._first), None
-            records, _ = self._encoded(waiting[: self._n_first])
+            records, _ = _encoded(waiting[: self._n_first], self._n_samples)
             if self._row_bytes * self._n_first >= LEAST_GAIN * len(records):
                 self._listed = True
                 self._file.seek(0)
@@ -70,25 +70,12 @@ class RowsFile:
         n = max(1, ROWS_AT_ONCE // self._row_bytes)
         for first in range(0, len(rows), n):
             part = rows[first : first + n]
-            records, ends = self._encoded(part)
+            records, ends = _encoded(part, self._n_samples)
             starts = self._begun + np.concatenate([[0], ends[:-1]])
             self._starts.append(starts[-self._n_sites % BLOCK :: BLOCK])
             self._file.write(records.data)
             self._begun += len(records)
             self._n_sites += len(part)
-
-    def _encoded(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Records of rows, uint8, and their ends, int64 (n,)."""
-        from . import listed_rows_cpu
-
-        padded = np.zeros((len(rows), -(-self._row_bytes // 8) * 8), np.uint8)
-        padded[:, : self._row_bytes] = rows
-        out = np.empty(len(rows) * (self._row_bytes + listed_rows_cpu.SPARE), np.uint8)
-        ends = np.empty(len(rows), np.int64)
-        listed_rows_cpu.encode_rows(
-            padded.view(np.uint64), self._n_samples, self._row_bytes, out, ends
-        )
-        return out[: ends[-1]], ends
 
     def close(self) -> None:
         """Write what is left."""
@@ -109,6 +96,24 @@ class RowsFile:
 
     def __exit__(self, *failed) -> None:
         self.close()
+
+
+def _encoded(rows: np.ndarray, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Records of rows, uint8, and their ends, int64 (n,)."""
+    from . import listed_rows_cpu
+
+    row_bytes = bed_row_bytes(n_samples)
+    padded = np.zeros((len(rows), -(-row_bytes // 8) * 8), np.uint8)
+    padded[:, :row_bytes] = rows
+    out = np.empty(len(rows) * (row_bytes + listed_rows_cpu.SPARE), np.uint8)
+    ends = np.empty(len(rows), np.int64)
+    listed_rows_cpu.encode_rows(padded.view(np.uint64), n_samples, row_bytes, out, ends)
+    return out[: ends[-1]], ends
+
+
+def listed_bytes(rows: np.ndarray, n_samples: int) -> int:
+    """Bytes of some rows, uint8 (n, row_bytes), as lists."""
+    return len(_encoded(rows, n_samples)[0]) + 8 * len(rows) // BLOCK
 
 
 def write_again(

@@ -127,7 +127,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--sites",
         type=int,
         metavar="N",
-        help="number of panel sites (default: that of the panel, or a guess from file sizes)",
+        help="number of panel sites (default: that of the panel, or an estimate from files)",
     )
     command.add_argument(
         "--profile",

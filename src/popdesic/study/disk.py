@@ -8,7 +8,7 @@ the formats of the files. The rest was measured on studies of 600 to 3 000 sampl
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, combinations_with_replacement
 from pathlib import Path
@@ -67,7 +67,12 @@ class StudySizes:
     layers : int
         Columns of a sample in files of genotypes (`io.layers`).
     listed : dict
-        Bytes of each `raw.bed` that has lists of carriers (`io.listed_rows`), once it is there.
+        Bytes of each `raw.bed` that has lists of carriers (`io.listed_rows`), or will have them
+        (`content.look_into_files`).
+    set_bytes : float
+        Scores of sets that are kept of each cohort, if `look_into_files` looked.
+    guessed : bool
+        Whether the sizes of files alone tell `n_sites`.
     """
 
     samples: Mapping[str, int]
@@ -79,6 +84,8 @@ class StudySizes:
     named: Collection[str] = ()
     layers: int = 1
     listed: Mapping[str, int] = field(default_factory=dict)
+    set_bytes: float = 0.0
+    guessed: bool = False
 
     @property
     def n_samples(self) -> int:
@@ -103,21 +110,23 @@ def study_sizes(folder: Path, study: Study, n_sites: int | None = None) -> Study
     found = {unit: _sites_of(folder, study, unit) for unit in samples}
     sites = {cohort: number for cohort, (number, _) in found.items()}
     known = all(exact for _, exact in found.values())
-    panel = folder / "results/panel/counts.json"
+    panel, guessed = folder / "results/panel/counts.json", False
     if n_sites is not None:
         source = "given by --sites"
     elif panel.is_file():
         n_sites, source = int(read_json(panel)["n_sites"]), "of the panel"
     else:
         n_sites = max(1, int(min(sites[unit] for unit in study.founders)))
-        source = "guessed from file sizes; set the number with --sites N"
+        source, guessed = "guessed from file sizes; set the number with --sites N", True
     chosen = folder / "results/geodesic/choice.json"
     choice = read_json(chosen) if chosen.is_file() else {}
     named = [unit for unit in samples if _is_named(folder, study, unit)]
     layers = study.layers
     raw = {unit: folder / f"results/cohorts/{unit}/raw.bed" for unit in samples}
     listed = {u: p.stat().st_size for u, p in raw.items() if p.is_file() and has_lists(p)}
-    return StudySizes(samples, sites, n_sites, source, known, choice, named, layers, listed)
+    return StudySizes(
+        *(samples, sites, n_sites, source, known, choice, named, layers, listed), guessed=guessed
+    )
 
 
 def _is_named(folder: Path, study: Study, unit: str) -> bool:
@@ -195,6 +204,8 @@ def forecast_disk(config: dict, genotypes: StudySizes, *, sparse: bool) -> dict[
         if asked:
             stages[part] = FURTHER
             stages["figures"] += FURTHER
+    if config["epistasis"]["sets"]:
+        stages["epistasis"] += genotypes.set_bytes * cohorts
     return stages | (_near_pairs if sparse else _all_pairs)(config, genotypes)
 
 
@@ -356,6 +367,7 @@ def require_disk_space(
     *,
     sparse: bool,
     stages: Collection[str] | None = None,
+    look: Callable[[StudySizes], StudySizes] = lambda sizes: sizes,
 ) -> None:
     """Refuse a study whose results do not fit into the file system.
 
@@ -365,17 +377,21 @@ def require_disk_space(
     ----------
     stages : collection of str, optional
         Those that are wanted; all by default.
+    look : function, optional
+        Sizes that files show (`content.look_into_files`), if there is not room for those given.
 
     Raises
     ------
     UserError
         Says how much is needed for what, and how much there is.
     """
-    forecast = forecast_disk(config, genotypes, sparse=sparse)
-    sure = forecast if genotypes.known else {s: forecast[s] for s in ("distance", "geodesic")}
     free = free_bytes(folder)
-    if sum(sure.values()) <= free:
-        return  # whatever is there: not looked at, which takes time with many files
+    for sizes in (lambda: genotypes, lambda: look(genotypes)):
+        sure = forecast_disk(config, sizes(), sparse=sparse)
+        if not genotypes.known:
+            sure = {stage: sure[stage] for stage in ("distance", "geodesic")}
+        if sum(sure.values()) <= free:
+            return  # whatever is there: not looked at, which takes time with many files
     held = held_bytes(folder, list(genotypes.samples))
     missing = {
         stage: size - held.get(stage, 0)

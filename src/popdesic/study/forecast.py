@@ -26,6 +26,7 @@ from ..epistasis.options import permutations_run, phenotypes_of, scan_score
 from ..epistasis.site_list import read_site_list
 from .batches import remark_on_batches
 from .configuration import read_config
+from .content import look_into_files
 from .disk import (
     bytes_of_lists,
     describe_disk,
@@ -215,7 +216,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
         raise UserError(f"{study} is not a folder; a study is a folder with config/config.yaml.")
     config, sheets, _ = validate_study(read_config(study), study)
     counts = sheets.counts
-    genotypes = study_sizes(study, sheets, n_sites)
+    genotypes = look_into_files(study, config, sheets, study_sizes(study, sheets, n_sites))
     n_sites = genotypes.n_sites
     scan = config["epistasis"]
     scanned = n_sites

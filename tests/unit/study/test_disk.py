@@ -6,16 +6,19 @@ import shutil
 from collections import namedtuple
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from support.running import snakemake
 from support.study import make_cohorts, write_raw, write_study
 
 from popdesic.__main__ import main
+from popdesic.cohort import spread_records
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.core.errors import UserError
 from popdesic.io import listed_rows
 from popdesic.study import disk
 from popdesic.study.configuration import fill_config, read_config
+from popdesic.study.content import look_into_files
 from popdesic.study.disk import (
     StudySizes,
     cohort_set,
@@ -123,6 +126,44 @@ def test_lists_of_carriers_count_as_they_are(tmp_path, monkeypatch):
     size = raw.with_suffix(".bed").stat().st_size
     assert genotypes.listed == {"north": size} and size < 300 * 10
     assert (genotypes.sites, genotypes.known, genotypes.named) == ({"north": 300}, True, [])
+
+
+def test_lists_of_carriers_are_foreseen(tmp_path, monkeypatch):
+    """Exact numbers of sites count as rows until there is no room: then files are looked at."""
+    rng, cohorts = np.random.default_rng(1), make_cohorts((200, 100), n_sites=3000, missing=0)
+    for cohort in cohorts:
+        cohort.genotypes[:] = 0
+        carriers = rng.integers(0, cohort.genotypes.shape[1], 3000)
+        cohort.genotypes[np.arange(3000), carriers] = 1
+        cohort.genotypes[::3] = rng.binomial(2, 0.4, cohort.genotypes[::3].shape)
+    folder = write_study(tmp_path, cohorts)
+    write_raw(folder / "data/north", cohorts[0])
+    sheet = folder / "config/cohorts.tsv"
+    sheet.write_text(sheet.read_text().replace("data/north.vcf", "data/north.bed"))
+    monkeypatch.setattr(spread_records, "LEAST_LISTED", 1)
+    monkeypatch.setattr(spread_records, "LEAST_GAIN", 1.5)
+    config, study, _ = validate_study(read_config(folder), folder)
+    sizes = study_sizes(folder, study)
+    assert sizes.guessed and sizes.listed == {}
+    found = look_into_files(folder, config, study, sizes)
+    assert found.listed.keys() == {"north", "south"} and found.known == sizes.known
+    # A third of the rows, and 5 bytes of each other site.
+    assert found.listed["north"] == pytest.approx(1000 * 51 + 2000 * 5, rel=0.15)
+    assert found.sites["north"] == 3000
+    assert found.sites["south"] == pytest.approx(3000, rel=0.15)
+    assert found.n_sites == pytest.approx(1000, rel=0.2) and "of the files" in found.source
+    full, less = (forecast_disk(config, of, sparse=False)["cohorts"] for of in (sizes, found))
+    assert less < full - 100_000
+    known = replace(sizes, known=True)
+    room = sum(forecast_disk(config, known, sparse=False).values()) - 50_000
+    monkeypatch.setattr(disk, "free_bytes", lambda folder: room)
+    with pytest.raises(UserError, match="GB more"):
+        require_disk_space(folder, config, known, sparse=False)
+    require_disk_space(
+        *(folder, config, known),
+        sparse=False,
+        look=lambda sizes: look_into_files(folder, config, study, sizes),
+    )
 
 
 def test_results_that_are_there_need_no_room(tmp_path, monkeypatch):
