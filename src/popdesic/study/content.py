@@ -119,5 +119,5 @@ def _set_bytes(folder: Path, config: Mapping[str, Any], study: Study, n_sites: i
         first, second = count(entry.first), count(entry.second)
         products = first * second if entry.second else first * max(first - 1, 0) / 2
         if products <= MOST_KEPT:
-            total += 4 * products * (products + 1) + 24 * (products + first + second)
+            total += 4 * products * (products + 1) + 32 * products + 24 * (first + second)
     return total
