@@ -137,3 +137,13 @@ def test_the_bound_rules_out_none_of_the_best(machine, rng, score, monkeypatch):
     expected = scan(data, states, cases, 4, range(9), 5)
     assert_same(run(data, range(9), 5, int(expected.cost[-1])), expected)
     assert 5 <= sum(written) < math.comb(9, 4) * 2 / 3
+
+
+@pytest.mark.parametrize(("kernel", "shared_bytes"), [("mma", 101_376), ("popc", 65_536)])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_less_shared_memory(machine, rng, kernel, shared_bytes, missing):
+    """The limits of an RTX 30 and an RTX 20: values of pairs of sites wait in global memory."""
+    machine.device = replace(machine.device, shared_bytes=shared_bytes, multiprocessors=1)
+    data, states, cases = drawn(rng, "k2", 6, (700, 600), missing)
+    expected = scan(data, states, cases, 4, range(6), 9)
+    assert_same(run(data, range(6), 9, kernel=kernel), expected)
