@@ -5,10 +5,7 @@ Every problem is one sentence that names the file, the row and the value (`UserE
 
 from __future__ import annotations
 
-import difflib
 import functools
-import re
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,11 +26,12 @@ from ..geography.coordinates import check_coordinates
 from ..io.layers import most_layers
 from .batches import batches_of, is_batched
 from .ploidy import ploidies_of, ploidy_of_kinds
-
-#: JSON schema keywords allowed for a column; `_violating` implements only these.
-#: Export formats whose readers split names at spaces.
-SPACELESS_FORMATS = ("plink", "mibs", "king", "phylip", "eigenvec")
-
+from .sheet_rules import (
+    check_columns,
+    check_exported_names,
+    refuse_empty_cohorts,
+    require_distinct_names,
+)
 
 #: Optional columns of the cohort sheet on absent sites, and their defaults.
 ABSENT_COLUMNS = {"absent": "auto", "callable": ""}
@@ -227,7 +225,7 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
             f"config/config.yaml: report.color_by is '{shorten(color_by)}', which is not a column "
             f"of {config['samples']}{suggestion(color_by, columns)}"
         )
-    _check_exported_names(samples, config)
+    check_exported_names(samples, config)
     if check_files:
         everyone = pd.concat([samples, excluded], ignore_index=True)
         rows = everyone.groupby("cohort").indices
@@ -252,54 +250,9 @@ def load_study(config: dict, folder: Path = Path(), *, check_files: bool = True)
     return replace(study, samples=study.samples.iloc[order].reset_index(drop=True))
 
 
-def _check_rows(sheet: pd.DataFrame, schema: dict, shown: str) -> None:
-    columns = [column for column in sheet.columns if column != "row"]
-    for column in schema["required"]:
-        if column not in columns:
-            near = difflib.get_close_matches(column, columns, n=1, cutoff=0.5)
-            hint = f" (did you mean '{near[0]}'?)" if near else ""
-            raise UserError(
-                f"{shown}, row 1: column '{column}' is missing{hint}; found: {', '.join(columns)}."
-            )
-    if not schema["additionalProperties"]:
-        for column in columns:
-            if column not in schema["properties"]:
-                raise UserError(
-                    f"{shown}, row 1: '{column}' is not a column of this sheet"
-                    f"{suggestion(column, schema['properties'])}"
-                )
-    first, wrong = len(sheet), ""
-    for column, rule in schema["properties"].items():
-        if column in columns:
-            # Check distinct values only: a sheet of a million rows has few, except names.
-            bad = _violating(set(sheet[column].tolist()), rule)
-            row = int(sheet[column].isin(bad).to_numpy().argmax()) if bad else first
-            first, wrong = (row, column) if row < first else (first, wrong)
-    if wrong:
-        rule, value = schema["properties"][wrong], shorten(sheet[wrong].iloc[first])
-        expected = rule["description"].rstrip(".")
-        if "enum" in rule:
-            expected = f"one of {', '.join(choice for choice in rule['enum'] if choice)}"
-        raise UserError(
-            f"{shown}, row {sheet.row.iloc[first]}: {wrong} is '{value}'; expected: {expected}."
-        )
-
-
-def _violating(values: set[str], rule: dict) -> list[str]:
-    """The texts that violate their column's schema, by its lengths, `enum` and `pattern`."""
-    least, most = rule.get("minLength", 0), rule.get("maxLength", sys.maxsize)
-    bad = [value for value in values if not least <= len(value) <= most]
-    if "enum" in rule:
-        bad += values.difference(rule["enum"])
-    if "pattern" in rule:
-        fits = re.compile(rule["pattern"]).search
-        bad += [value for value in values if fits(value) is None]
-    return bad
-
-
 def _load_cohorts(folder: Path, shown: str) -> pd.DataFrame:
     sheet = read_sheet(folder / shown, shown)
-    _check_rows(sheet, load_schema("cohorts"), shown)
+    check_columns(sheet, load_schema("cohorts"), shown)
     for name, rows in sheet.groupby("cohort").row:
         if len(rows) > 1:
             raise UserError(
@@ -312,7 +265,7 @@ def _load_cohorts(folder: Path, shown: str) -> pd.DataFrame:
             f"{shown}: no cohort has founder = yes, but the panel needs at least one founder; "
             "set it for the cohorts that define the sites."
         )
-    _check_case(sheet, shown)
+    require_distinct_names(sheet, shown)
     for column, default in ABSENT_COLUMNS.items():
         sheet[column] = sheet[column].replace("", default) if column in sheet else default
     for row in sheet[(sheet.callable != "") & (sheet.absent != "auto")].itertuples():
@@ -323,24 +276,12 @@ def _load_cohorts(folder: Path, shown: str) -> pd.DataFrame:
     return sheet.sort_values(["founder", "cohort"], ascending=[False, True]).set_index("cohort")
 
 
-def _check_case(sheet: pd.DataFrame, shown: str) -> None:
-    """Refuse names that differ only in case: some file systems treat `EUR` and `eur` as equal."""
-    first: dict[str, tuple[str, int]] = {}
-    for name, row in zip(sheet.cohort, sheet.row, strict=True):
-        other, its_row = first.setdefault(name.casefold(), (name, row))
-        if other != name:
-            raise UserError(
-                f"{shown}, row {row}: cohort '{name}' differs from '{other}' in row {its_row} only "
-                "in case, and some file systems would mix up their files; rename it."
-            )
-
-
 def _load_samples(
     folder: Path, shown: str, cohorts: pd.DataFrame, cohorts_shown: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of samples that stay, in sample order and recoded, and of those excluded."""
     sheet = read_sheet(folder / shown, shown)
-    _check_rows(sheet, load_schema("samples"), shown)
+    check_columns(sheet, load_schema("samples"), shown)
     # Sex and phenotype are recoded last, so that errors show values as written in the sheet.
     if len(unknown := sheet[~sheet.cohort.isin(cohorts.index)]):
         row, cohort = unknown.row.iloc[0], unknown.cohort.iloc[0]
@@ -360,7 +301,7 @@ def _load_samples(
             f"{where}; sample names must be unique across cohorts."
         )
     sheet, excluded = split_excluded(sheet)
-    _refuse_empty_cohorts(sheet, excluded, shown, cohorts_shown)
+    refuse_empty_cohorts(sheet, excluded, shown, cohorts_shown)
     if "sex" in sheet:
         sheet["sex"] = sheet.sex.replace(SEX_CODES)
     if "phenotype" in sheet:
@@ -379,18 +320,6 @@ def _load_samples(
     order = sorted(range(len(sheet)), key=keys.__getitem__)
     in_order = sheet.iloc[order].reset_index(drop=True)
     return in_order, excluded
-
-
-def _refuse_empty_cohorts(kept: pd.DataFrame, excluded: pd.DataFrame, shown: str, cohorts: str):
-    """Refuse a cohort of which every sample is excluded."""
-    present = set(kept.cohort.unique())
-    for cohort, rows in excluded.groupby("cohort").row:
-        if cohort not in present:
-            raise UserError(
-                f"{shown}, row {rows.iloc[0]}: exclude leaves no sample of cohort '{cohort}' "
-                f"({len(rows)} of {len(rows)} excluded); delete the cohort's row in {cohorts} and "
-                "its rows here, or keep a sample."
-            )
 
 
 def remark_on_excluded(study: Study, shown: str) -> list[str]:
@@ -459,20 +388,6 @@ def _check_mask(folder: Path, cohort: str, cohorts: pd.DataFrame, config: dict) 
     if row.callable:
         shown = f"{config['cohorts']}, row {row.row}, callable"
         read_bed(folder / row.callable, shown, beginning=True)
-
-
-def _check_exported_names(samples: pd.DataFrame, config: dict) -> None:
-    """Refuse sample names with spaces if an export format cannot represent them."""
-    formats = [name for name in SPACELESS_FORMATS if name in config["export"]["formats"]]
-    if not formats:  # stop early: every job reads the sheets, which may have a million rows
-        return
-    for row, name in zip(samples.row, samples["sample"], strict=True):
-        if any(letter.isspace() for letter in name):
-            raise UserError(
-                f"{config['samples']}, row {row}: sample '{name}' has a space in its name, which "
-                f"export.formats '{formats[0]}' cannot represent; remove {', '.join(formats)} from "
-                "export.formats or rename the sample in its file and here."
-            )
 
 
 def cohort_sources(study: Study, cohort: str) -> list[str]:

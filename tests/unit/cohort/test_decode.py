@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.study import make_cohorts, write_raw
 
-from popdesic.cohort import ingest
+from popdesic.cohort import raw_sites
 from popdesic.cohort.decode import KEPT, decode_unit
 from popdesic.cohort.sources import names_key
 from popdesic.core.files import read_json, write_json
@@ -92,7 +92,7 @@ def test_the_list_has_the_checksums(unit):
 
 
 def test_a_source_that_is_named_and_was_edited_at_its_date_is_decoded_again(unit, monkeypatch):
-    monkeypatch.setattr(ingest, "LEAST_NAMED", 0)
+    monkeypatch.setattr(raw_sites, "LEAST_NAMED", 0)
     (cohort,) = make_cohorts((6,), n_sites=50)
     source = write_raw(unit["prefix"].parents[3] / "data/north", cohort)
     unit["cohorts"] = {"north": ([str(source)], names_key(cohort.samples))}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from oracles.reference import parse_vcf_text
 
-from popdesic.cohort import ingest
+from popdesic.cohort import raw_sites
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.core.errors import UserError
 from popdesic.core.files import atomic_path, beside, bytes_meant, read_json, write_json
@@ -539,7 +539,7 @@ def compare_with_copy(folder: Path, monkeypatch, bim: list[str]) -> Path:
     write_coded(source, ["C A"] * len(bim), genotypes)
     beside(source, ".bim").write_text("".join(f"{line}\n" for line in bim))
     ingest_cohort(source, folder / "copied")
-    monkeypatch.setattr(ingest, "LEAST_NAMED", 0)
+    monkeypatch.setattr(raw_sites, "LEAST_NAMED", 0)
     ingest_cohort(source, folder / "results/raw")
     for end in (".bim", ".fam"):
         one, other = (beside(folder / name, end).read_bytes() for name in ("copied", "results/raw"))
@@ -579,7 +579,7 @@ def test_rows_of_a_large_bed_are_named_not_copied(tmp_path, monkeypatch, bim, na
 
 
 def test_a_bed_whose_rows_are_not_kept_as_they_are_is_copied(tmp_path, monkeypatch):
-    monkeypatch.setattr(ingest, "LEAST_NAMED", 0)
+    monkeypatch.setattr(raw_sites, "LEAST_NAMED", 0)
     monkeypatch.setattr(plink, "CHUNK_BYTES", 1)
     genotypes = np.array([[0, 1, 2], [0, -1, 1], [2, 1, 0]], np.int8)
     write_coded(tmp_path / "in", ["C A", "0 G", "C A"], genotypes)  # a call of an unknown allele
@@ -625,7 +625,7 @@ def test_a_bed_that_changed_after_its_rows_were_named_is_refused(tmp_path, monke
 
 def test_a_bed_outside_of_a_study_that_is_moved_is_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ingest, "LEAST_NAMED", 0)
+    monkeypatch.setattr(raw_sites, "LEAST_NAMED", 0)
     (tmp_path / "data").mkdir()
     genotypes = np.array([[0, 1, 2], [2, 1, 0]], np.int8)
     write_coded(tmp_path / "data/in", ["C A", "C A"], genotypes)

@@ -157,7 +157,7 @@ def test_decoded_files_of_either_kind_are_a_source(tmp_path, monkeypatch, kind):
     """Rows of lists are not named: they lie nowhere."""
     cohort = draw("a", 5)
     raw = decode(tmp_path / "first", cohort, kind)
-    monkeypatch.setattr("popdesic.cohort.ingest.LEAST_NAMED", 1)
+    monkeypatch.setattr("popdesic.cohort.raw_sites.LEAST_NAMED", 1)
     for source, out in ((raw, "second"), (tmp_path / "second/raw", "third")):
         (tmp_path / out).mkdir()
         ingest_cohort(source, tmp_path / out / "raw")

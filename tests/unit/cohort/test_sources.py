@@ -321,13 +321,13 @@ def test_a_file_whose_samples_differ_from_the_sheet_is_not_decoded(study):
 def test_a_file_that_changes_while_it_is_read_gives_a_one_sentence_error(study, monkeypatch):
     import popdesic.cohort.ingest as ingest
 
-    write = ingest._write_sites
+    write = ingest.write_sites
 
     def meanwhile(*arguments):
         (study / "data/chr2.vcf").write_text((study / "data/chr2.vcf").read_text() + "\n")
         return write(*arguments)
 
-    monkeypatch.setattr(ingest, "_write_sites", meanwhile)
+    monkeypatch.setattr(ingest, "write_sites", meanwhile)
     with pytest.raises(UserError, match=r"data/chr2\.vcf was changed while it was read; run again"):
         ingest_cohort(expand_sources("data/chr*.vcf"), study / "raw")
     assert not (study / "raw.bed").exists()
