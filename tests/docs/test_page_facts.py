@@ -32,6 +32,23 @@ def test_the_first_page_is_read_in_minutes():
     assert len((ROOT / "README.md").read_text("utf-8").split()) <= 700
 
 
+def test_every_goal_has_its_figure_command_machine_and_date():
+    text = (ROOT / "docs/measurements.md").read_text("utf-8")
+    lines = [line for line in text.splitlines() if re.match(r"\| (?!what|--)", line)]
+    rows = [line.strip("| ").split(" | ") for line in lines if not line.startswith("|--")]
+    assert len(rows) >= 18
+    for row in rows:
+        what, measured, goal, command, machine, date, page = row
+        bench = re.match(r"`(tests/bench/bench_\w+\.py)`( with `--[^`]*`)?$", command)[1]
+        assert (ROOT / bench).is_file() and machine and goal, what
+        assert re.fullmatch(r"\d{1,2} Nov 2026", date), what
+        link = re.search(r"\]\(([^)#]+)", page)[1]
+        said = (ROOT / "docs" / link).read_text("utf-8")
+        figure = re.search(r"[\d.]+", measured)[0]
+        assert re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d])", said), what
+        assert Path(bench).stem in said, what
+
+
 def test_the_table_of_slurm_is_what_rules_request(tmp_path):
     """Jobs and threads of the plan; memory and minutes grow by at most a sixth with files made."""
     for name in ("config", "resources"):
