@@ -97,7 +97,7 @@ def expected_content(
             parts = [_beginning(source, path, len(listed), share[1], decode)]
     except (UserError, OSError):
         return None
-    rows = [one.batch.rows for _, one in parts if one.batch is not None]
+    rows = [one.batch.rows for *_, one in parts if one.batch is not None]
     if not rows:
         return None
     n, looked = len(chosen), sum(map(len, rows))
@@ -111,7 +111,8 @@ def expected_content(
         common += int((np.minimum(share, 1 - share) >= min_maf).sum())
     sites = count_sites(source)
     if sites is None:
-        sites = float(np.mean([estimate for estimate, _ in parts]))
+        # Not the mean of quotients: blocks are met as often as they are, not as they are large.
+        sites = sum(number for number, _, _ in parts) / sum(share for _, share, _ in parts)
     each = sites / looked
     row_bytes = bed_row_bytes(n) * sites
     return Content(sites, common * each, row_bytes, listed_size * each, looked)
@@ -123,8 +124,8 @@ def _is_text(path: Path, compression: str) -> bool:
 
 def _spread(
     path: Path, compression: str, n_samples: int, share: tuple[int, int], decode: Decode
-) -> Iterator[tuple[float, Any]]:
-    """Sites of the whole file as each of some places has it, and the records there."""
+) -> Iterator[tuple[float, float, Any]]:
+    """Sites at each of some places, the share of the file that they take, and the records there."""
     head, size, (number, n_files) = _head(path, compression), path.stat().st_size, share
     line = max(1, *map(len, read_near(path, compression, size // 2, 1)[0].split(b"\n")))
     line = max(line, 4 * n_samples)
@@ -143,7 +144,7 @@ def _spread(
                 continue
             few.write_bytes(head + lines)
             found = decode(few, few.stat().st_size + 1)
-            yield found.counts.sites * len(text) / len(lines) / taken * size, found
+            yield found.counts.sites * len(text) / len(lines), taken / size, found
 
 
 def _head(path: Path, compression: str) -> bytes:
@@ -160,18 +161,18 @@ def _head(path: Path, compression: str) -> bytes:
 
 def _beginning(
     source: Path | str, path: Path, n_samples: int, n_files: int, decode: Decode
-) -> tuple[float, Any]:
+) -> tuple[float, float, Any]:
     """As `_spread`, of the first records alone."""
     n_bytes = min(MOST_BYTES // n_files, max(SITES // n_files, LEAST_LINES) * 2 * n_samples)
     n_bytes = max(n_bytes, LEAST_TEXT)
     found = decode(source, n_bytes)
     if found.whole or count_sites(source) is not None:
-        return float(found.counts.sites), found
+        return float(found.counts.sites), 1.0, found
     header, text, _ = read_head(path, n_bytes)
     records = _count_bcf(text) if header.kind == "bcf" else (text.count(b"\n"), len(text))
     shown, taken = read_near(path, header.compression, 0, n_bytes)
-    whole = path.stat().st_size * len(shown) / taken
-    return whole * records[0] / records[1] * found.counts.sites / found.counts.records, found
+    sites = len(shown) * records[0] / records[1] * found.counts.sites / found.counts.records
+    return sites, taken / path.stat().st_size, found
 
 
 def _count_bcf(text: bytes) -> tuple[int, int]:
