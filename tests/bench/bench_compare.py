@@ -23,8 +23,8 @@ from bench_profiles import NUMPY_QUERIES, TOP, by_numpy, timed
 from timing import best_in_turn, print_table, write_random_plink
 
 from popdesic.cohort.encode import planes_in_memory
+from popdesic.cohort.site_alleles import read_cohorts
 from popdesic.cohort.site_planes import read_site_planes
-from popdesic.components.relationship import read_cohorts
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.site_pairs import r2_block, r2_pairs
 from popdesic.engine.terms import KINSHIP, Planes

@@ -45,7 +45,8 @@ from scipy.spatial.distance import pdist, squareform
 from threadpoolctl import threadpool_limits
 from timing import best_in_turn, write_random_plink
 
-from popdesic.components.relationship import alt_frequency, read_cohorts
+from popdesic.cohort.site_alleles import read_cohorts
+from popdesic.components.relationship import alt_frequency
 from popdesic.components.relationship_products import RelationshipProducts
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.genotype_products import Calls

@@ -26,13 +26,9 @@ from scenes.people import load_people
 from timing import print_table
 
 from popdesic.cohort.panel import load_panel
+from popdesic.cohort.site_alleles import read_cohorts
 from popdesic.components.pca import Axes, axes_of
-from popdesic.components.relationship import (
-    alt_frequency,
-    read_cohorts,
-    relationship_among,
-    relationship_to,
-)
+from popdesic.components.relationship import alt_frequency, relationship_among, relationship_to
 
 SHARES = {"2/3": 2 / 3, "1/2": 1 / 2, "1/5": 1 / 5}
 

@@ -29,14 +29,10 @@ from scenes.relatives import DEMOGRAPHIES, KINDS, Scene, draw_relatives
 from timing import print_table
 
 from popdesic.cohort.panel import load_panel
+from popdesic.cohort.site_alleles import read_cohorts
 from popdesic.components.noise_null import significant_axes
 from popdesic.components.pca import Axes
-from popdesic.components.relationship import (
-    alt_frequency,
-    read_cohorts,
-    relationship_among,
-    relationship_to,
-)
+from popdesic.components.relationship import alt_frequency, relationship_among, relationship_to
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.relatives.pc_relate import ancestry_of, pc_relate
 

@@ -16,8 +16,8 @@ import popdesic
 from popdesic.cohort import prune
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.cohort.prune_options import parse_pruning
+from popdesic.cohort.site_alleles import read_cohorts
 from popdesic.cohort.site_planes import site_planes
-from popdesic.components.relationship import read_cohorts
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.select import select_backend
 from popdesic.engine.site_pairs import r2_block

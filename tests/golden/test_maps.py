@@ -19,6 +19,7 @@ from support.one_map import measure_map, umap_layout
 
 import popdesic
 from popdesic.cohort.long_range_ld import regions_of
+from popdesic.cohort.site_alleles import read_cohorts
 from popdesic.communities.agreement import compare_labels
 from popdesic.communities.block_model import fit_blocks
 from popdesic.communities.geodesics import build_neighbor_graph, place_in_blocks
@@ -26,7 +27,6 @@ from popdesic.communities.partition import PLACED_BY, PartitionFiles, find_commu
 from popdesic.communities.study_splits import SplitSource
 from popdesic.components.define_axes import define_axes
 from popdesic.components.pca import compute_pca
-from popdesic.components.relationship import read_cohorts
 from popdesic.core.tables import read_table, write_npy, write_table
 from popdesic.distance.matrix import rows_of_points
 from popdesic.engine.select import cpu_backend, select_backend

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from popdesic.cohort.site_alleles import read_cohorts
 from popdesic.components.pca import axes_of
-from popdesic.components.relationship import read_cohorts, relationship_among
+from popdesic.components.relationship import relationship_among
 
 
 def cohort_relationship(prefixes: list[Path], af: np.ndarray, threads: int = 1) -> np.ndarray:

@@ -98,7 +98,7 @@ def test_init_finds_the_ploidy_of_each_sample(study, drawn):
 def test_the_page_says_what_is_left_out(study, capsys):
     page = (study / "results/report/report.html").read_text()
     assert "Samples are of ploidy 2 and 4 (column ploidy)" in page
-    assert "kinship, pc_relate, identity, mixture, ld (compare.analyses)" in page
+    assert "kinship, pc_relate, identity, mixture (compare.analyses)" in page
     assert "NaN" not in (study / "results/report/summary.json").read_text()
     assert main(["check", str(study)]) == 0
     capsys.readouterr()

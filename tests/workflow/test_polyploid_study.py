@@ -98,8 +98,8 @@ def places_of(sites) -> np.ndarray:
 def test_the_page_says_what_is_left_out(study, capsys):
     page = (study / "results/report/report.html").read_text()
     assert "All samples are of ploidy 4 (column ploidy)" in page
-    assert "kinship, pc_relate, identity, mixture, ld (compare.analyses)" in page
-    for gone in ("compare/pc_relate.tsv", "compare/ld.tsv.gz", "population/runs.tsv"):
+    assert "kinship, pc_relate, identity, mixture (compare.analyses)" in page
+    for gone in ("compare/pc_relate.tsv", "population/runs.tsv"):
         assert not (study / "results" / gone).exists(), gone
     assert "NaN" not in (study / "results/report/summary.json").read_text()
     assert main(["check", str(study)]) == 0
@@ -115,6 +115,14 @@ def test_distances_are_those_of_tetraploids(study, on_panel, metric):
     expected = popdesic.pairwise_distance(there, ploidy=PLOIDY, metric=metric, device="cpu")
     np.testing.assert_array_equal(found, expected)
     assert on_panel.shape[1] > 250 and found[0, 1] == 0 < found[0, 2:].min()
+
+
+def test_ld_decays(study):
+    decay = read_table(study / "results/compare/decay.tsv")
+    assert len(decay) and (decay.mean_r2.astype(float) <= 1).all()
+    assert (study / "results/figures/ld_decay.svg").exists()
+    lists = [(study / f"results/compare/prune.{end}").read_text().split() for end in ("in", "out")]
+    assert len(lists[0]) > 50 and not set(lists[0]) & set(lists[1])
 
 
 def test_components_are_those_of_the_definition(study, drawn, on_panel):

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
+
+from ..io.sites import chunks
+
+#: Sites of a block of correlations.
+BLOCK_SITES = 256
+#: Pairs of sites whose joint calls are counted at once.
+PAIRS_AT_ONCE = 4_096
 
 
 def dosage_r2(a: np.ndarray, b: np.ndarray, threads: int = 1) -> np.ndarray:
@@ -38,6 +47,38 @@ def dosage_r2(a: np.ndarray, b: np.ndarray, threads: int = 1) -> np.ndarray:
         sum_a @ sum_b.T,
     ]
     return r2_masked(np.stack(counts).astype(np.int64), threads)
+
+
+def dosage_blocks(
+    alleles: np.ndarray, ends: np.ndarray, threads: int
+) -> Iterator[tuple[int, np.ndarray]]:
+    """First site of each block, and its r2 with the sites from the first one on: (n, width).
+
+    `ends`, int64 (n_sites,): one past the last partner of each site.
+    """
+    for first, last in chunks(len(alleles), BLOCK_SITES):
+        reach = max(last, int(ends[first:last].max()))
+        yield first, dosage_r2(alleles[first:last], alleles[first:reach], threads)
+
+
+def dosage_pairs(
+    alleles: np.ndarray, ends: np.ndarray, threads: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Rows, columns and r2 of all pairs of sites in their windows, in parts, by row and column."""
+    for first, r2 in dosage_blocks(alleles, ends, threads):
+        rows = np.arange(first, first + len(r2))[:, None]
+        columns = np.arange(first, first + r2.shape[1])
+        i, k = np.nonzero((columns > rows) & (columns < ends[rows]))
+        yield i + first, k + first, r2[i, k]
+
+
+def jointly_called(alleles: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Samples that are called at both sites of each pair: int64 (n_pairs,)."""
+    called = alleles >= 0
+    found = np.zeros(len(i), np.int64)
+    for first, last in chunks(len(i), PAIRS_AT_ONCE):
+        found[first:last] = (called[i[first:last]] & called[j[first:last]]).sum(axis=1)
+    return found
 
 
 def _parts(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +12,8 @@ from ..core.files import atomic_path
 from ..engine.backend import Backend
 from ..engine.site_pairs import band_blocks, band_pairs, called_samples, is_narrow, moments
 from ..engine.terms import Planes
-from ..io.sites import chunks, contig_runs
-from .dosage_r2 import dosage_r2
-
-#: Sites of a block of correlations of polyploids.
-DOSAGE_SITES = 256
+from ..io.sites import contig_runs
+from .dosage_r2 import dosage_blocks
 
 
 def prune_windows(
@@ -117,7 +113,7 @@ def pruned(
     ends = stop[np.searchsorted(start, rows, "right") - 1]  # of the last window that has the site
     correlated = np.zeros((len(rows), max(1, int((ends - rows).max()) - 1)), bool)
     if alleles is not None:
-        for first, r2 in _dosage_blocks(alleles, ends, backend.threads):
+        for first, r2 in dosage_blocks(alleles, ends, backend.threads):
             for i in range(first, first + len(r2)):
                 own = r2[i - first, i - first + 1 : ends[i] - first]
                 correlated[i, : len(own)] = own > threshold
@@ -130,15 +126,6 @@ def pruned(
             correlated[i[above], j[above] - i[above] - 1] = True
     prune(correlated, start, stop, np.maximum(af, 1 - af), removed)
     return removed
-
-
-def _dosage_blocks(
-    alleles: np.ndarray, ends: np.ndarray, threads: int
-) -> Iterator[tuple[int, np.ndarray]]:
-    """First site of each block, and its r2 with sites from the first one on: (n, width)."""
-    for first, last in chunks(len(alleles), DOSAGE_SITES):
-        reach = max(last, int(ends[first:last].max()))
-        yield first, dosage_r2(alleles[first:last], alleles[first:reach], threads)
 
 
 def write_lists(sites: pd.DataFrame, removed: np.ndarray, kept_out: Path, removed_out: Path):

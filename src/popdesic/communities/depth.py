@@ -15,14 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..components.relationship import (
-    CHUNK_SITES,
-    Alleles,
-    Reader,
-    alleles_of,
-    names_once,
-    read_cohorts,
-)
+from ..cohort.site_alleles import Reader, names_once, read_cohorts
+from ..components.relationship import CHUNK_SITES, Alleles, alleles_of
 from ..core.tables import read_table
 from ..core.threads import one_blas_thread, run_tasks
 from ..io.bed import read_bim

@@ -12,6 +12,7 @@ import numpy as np
 from ..cohort.panel import load_panel
 from ..cohort.prune_options import parse_pruning
 from ..cohort.samples import unrelated_founders
+from ..cohort.site_alleles import names_once, read_cohorts
 from ..cohort.site_planes import read_site_planes
 from ..core.files import write_json
 from ..core.laps import Laps
@@ -31,13 +32,7 @@ from .loadings import find_regions, site_loadings, write_loadings
 from .noise_null import significant_axes
 from .one_family import axes_of_families, drop_families
 from .pca import STORED, WEIGHTS
-from .relationship import (
-    alleles_of,
-    calls_of,
-    names_once,
-    read_cohorts,
-    relationship_among,
-)
+from .relationship import alleles_of, calls_of, relationship_among
 from .significance import LEVEL
 
 log = logging.getLogger(__name__)

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..cohort.site_alleles import Reader
 from ..core.files import atomic_path
 from ..core.tables import open_lines, write_rows
 from ..core.threads import one_blas_thread
 from ..io.sites import chunks, contig_runs
-from .relationship import CHUNK_SITES, Reader, standardize
+from .relationship import CHUNK_SITES, standardize
 
 #: A region is sought within windows of this many base pairs.
 WINDOW = 5_000_000

@@ -17,9 +17,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..cohort.site_alleles import Reader, read_cohorts
 from ..io.genotypes import MISSING
 from ..io.sites import chunks, contig_runs
-from .relationship import CHUNK_SITES, Reader, read_cohorts
+from .relationship import CHUNK_SITES
 
 #: An axis is looked at if so few samples have half of its variance.
 MOST_SAMPLES, HALF = 12, 0.5

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.samples import describe_samples
+from ..cohort.site_alleles import names_once, read_cohorts
 from ..core.errors import UserError
 from ..core.files import read_json, write_json
 from ..core.tables import write_npy
@@ -17,14 +18,7 @@ from .cohort_shifts import find_cohort_shifts
 from .eigen import leading_eigenpairs
 from .loading_scores import score_by_weights
 from .projection import FURTHER, project, relatives_in
-from .relationship import (
-    alleles_of,
-    calls_of,
-    groups_of_others,
-    names_once,
-    read_cohorts,
-    relationship_to,
-)
+from .relationship import alleles_of, calls_of, groups_of_others, relationship_to
 from .significance import EVEN_NOISE, MOST_TESTED, Noise, Significance, assess_components
 from .tables import write_embedding
 

@@ -10,20 +10,18 @@ ploidy: so its standard genotype is (a - k p) / sqrt(k p (1 - p)), with a of its
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
+from ..cohort.site_alleles import Reader, common_most
 from ..core.threads import one_blas_thread, run_ordered, run_tasks
 from ..engine.genotype_products import Calls
 from ..io.bed import ChosenSamples, open_bed, read_fam
-from ..io.genotypes import MISSING, take_samples, unpack_bed
-from ..io.layers import columns_of, join_layers, layers_in, sizes_in
+from ..io.genotypes import MISSING
+from ..io.layers import layers_in, sizes_in
 from ..io.sites import chunks
 
 #: Sites of one pass over the genotypes.
@@ -39,57 +37,6 @@ SMALL_BYTES = 1 << 23
 GROUP_BYTES, PAIR_BYTES = 2 << 30, 8 + 8 + 8
 #: How many times as fast a dense product handles an element.
 DENSE_GAIN = 100
-
-#: ``read(first, last)`` gives the genotypes of these sites: int8 (last - first, n), -1 if missing.
-#: Of polyploids they are sums of layers, from 0 to `most`; of several ploidies in its units.
-Reader = Callable[[int, int], np.ndarray]
-
-
-def read_cohorts(
-    prefixes: list[Path], sites: np.ndarray | None = None, keep: list[np.ndarray] | None = None
-) -> tuple[Reader, list[int]]:
-    """Reader of cohorts on the panel, and the number of samples that it gives of each.
-
-    Parameters
-    ----------
-    prefixes : list of Path
-        Stems of the cohorts' .bed files on the panel, in sample order.
-    sites : int array, optional
-        Rows of the panel, ascending; all by default.
-    keep : list of bool arrays (samples of the cohort,), optional
-        Samples to give of each cohort; all by default.
-    """
-    beds = [open_bed(prefix) for prefix in prefixes]
-    fams = [read_fam(prefix) for prefix in prefixes]
-    layers = [layers_in(fam) for fam in fams]
-    counts = [len(fam) // k for fam, k in zip(fams, layers, strict=True)]
-    chosen = [np.ones(count, bool) for count in counts] if keep is None else keep
-    sizes = [sizes_in(fam) for fam in fams]
-    most = _common_most(sizes)
-    units = [
-        (most // (2 * own[who])).astype(np.int8) for own, who in zip(sizes, chosen, strict=True)
-    ]
-    several = any((own > 1).any() for own in units)
-
-    def read(first: int, last: int) -> np.ndarray:
-        rows = slice(first, last) if sites is None else sites[first:last]
-        parts = []
-        for bed, who, k in zip(beds, chosen, layers, strict=True):
-            part = np.ascontiguousarray(bed[rows])
-            if not who.all():
-                part = take_samples(part, columns_of(np.flatnonzero(who), len(who), k))
-            parts.append(join_layers(unpack_bed(part, k * int(who.sum())), k))
-        if several:
-            parts = [np.where(p < 0, p, p * u) for p, u in zip(parts, units, strict=True)]
-        return np.concatenate(parts, axis=1)  # site by site, as compiled readers of it need
-
-    return read, [int(who.sum()) for who in chosen]
-
-
-def names_once(prefix: Path) -> pd.Series:
-    """Samples of a cohort's .fam, each once."""
-    fam = read_fam(prefix)
-    return fam["sample"].iloc[: len(fam) // layers_in(fam)]
 
 
 class Alleles(NamedTuple):
@@ -133,16 +80,11 @@ def alleles_of(prefixes: list[Path], keep: list[np.ndarray] | None = None) -> Al
     """What the genotypes of these cohorts count; arguments as of `read_cohorts`."""
     fams = [read_fam(prefix) for prefix in prefixes]
     sizes = [sizes_in(fam) for fam in fams]
-    most, layered = _common_most(sizes), any(layers_in(fam) > 1 for fam in fams)
+    most, layered = common_most(sizes), any(layers_in(fam) > 1 for fam in fams)
     if len(np.unique(np.concatenate(sizes))) == 1:
         return Alleles(most, None, layered)
     chosen = sizes if keep is None else [own[who] for own, who in zip(sizes, keep, strict=True)]
     return Alleles(most, 2 * np.concatenate(chosen), layered)
-
-
-def _common_most(sizes: list[np.ndarray]) -> int:
-    """The least common multiple of the alleles in so many layers."""
-    return math.lcm(*(2 * np.unique(np.concatenate(sizes))).tolist())
 
 
 def calls_of(

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.panel import load_panel
+from ..cohort.site_alleles import Reader, read_cohorts
 from ..components.pca import FEWEST
-from ..components.relationship import Reader, read_cohorts
 from ..core.files import read_json, write_json
 from ..engine.select import cpu_backend
 from ..io.bed import read_fam

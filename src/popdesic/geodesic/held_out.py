@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.encode import planes_in_memory
+from ..cohort.site_alleles import Reader
 from ..components.pca import axes_of
-from ..components.relationship import CHUNK_SITES, Reader, alt_frequency, relationship_among
+from ..components.relationship import CHUNK_SITES, alt_frequency, relationship_among
 from ..core.threads import one_blas_thread, run_forked, run_ordered, run_tasks
 from ..distance.matrix import distances_of_counts
 from ..distance.tiles import pairwise_counts

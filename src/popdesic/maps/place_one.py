@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.sheet_text import COORDINATE
+from ..cohort.site_alleles import read_cohorts
 from ..components.pca import has_weights, place_by_weights, read_axes
-from ..components.relationship import blocks_of_others, read_cohorts, relationship_to
+from ..components.relationship import blocks_of_others, relationship_to
 from ..components.scaling import principal_coordinates, project_coordinates
 from ..core.tables import read_rows, read_table
 from ..engine.backend import Backend

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from ..cohort.dosage_r2 import dosage_pairs, dosage_r2
 from ..cohort.samples import UNKNOWN
+from ..cohort.site_alleles import Reader, read_cohorts
 from ..cohort.site_planes import PlanesReader, read_site_planes
 from ..engine.backend import Backend
 from ..engine.site_pairs import BLOCK_SITES, band_pairs, called_samples, moments
@@ -80,6 +83,7 @@ def decay_within(
     ends: np.ndarray,
     runs: Sequence[tuple[int, int]],
     backend: Backend,
+    read_alleles: Reader | None = None,
 ) -> Decay:
     """Mean r2 by distance of sites that are common among the samples of a reader.
 
@@ -93,6 +97,8 @@ def decay_within(
         Ends of the windows of all sites (`ld.window_ends`).
     runs : sequence of (first, end)
         Rows of each contig.
+    read_alleles : Reader, optional
+        Of polyploids, whose alleles are correlated.
     """
     decay = Decay()
     for first, last in sampled_runs(runs):
@@ -105,17 +111,34 @@ def decay_within(
         own = np.arange(1, len(rows) + 1)
         own[:mine] = np.searchsorted(rows, ends[first:last][rows[:mine]] - first)
         chosen = Planes(np.ascontiguousarray(planes.words[rows]), planes.n_sites)
-        for i, j, r2 in band_pairs(backend, chosen, own):
+        found = (
+            band_pairs(backend, chosen, own)
+            if read_alleles is None
+            else dosage_pairs(read_alleles(first, top)[rows], own, backend.threads)
+        )
+        for i, j, r2 in found:
             decay.add(place[j] - place[i], r2)
     return decay
 
 
-def between_contigs(read: PlanesReader, chrom: np.ndarray, backend: Backend) -> tuple[int, float]:
-    """Pairs of common sites of different contigs, and their mean r2 (NaN without pairs)."""
+def between_contigs(
+    read: PlanesReader,
+    chrom: np.ndarray,
+    backend: Backend,
+    alleles_at: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> tuple[int, float]:
+    """Pairs of common sites of different contigs, and their mean r2 (NaN without pairs).
+
+    `alleles_at`: of polyploids, their alleles at some rows of the panel.
+    """
     spaced = np.unique(np.linspace(0, len(chrom) - 1, min(len(chrom), SPACED_SITES)).astype(int))
     planes = read(spaced)
     rows = frequent_sites(planes)
-    r2 = r2_matrix(Planes(np.ascontiguousarray(planes.words[rows]), planes.n_sites), backend)
+    if alleles_at is None:
+        r2 = r2_matrix(Planes(np.ascontiguousarray(planes.words[rows]), planes.n_sites), backend)
+    else:
+        alleles = alleles_at(spaced)[rows]
+        r2 = dosage_r2(alleles, alleles, backend.threads)
     apart = chrom[spaced[rows]]
     i, j = np.triu_indices(len(rows), 1)
     found = r2[i, j][(apart[i] != apart[j]) & np.isfinite(r2[i, j])]
@@ -129,6 +152,7 @@ def ld_by_population(
     sites: pd.DataFrame,
     ends: np.ndarray,
     backend: Backend,
+    layered: bool = False,
 ) -> pd.DataFrame:
     """LD of each population: the table `compare/ld_populations.tsv`.
 
@@ -145,6 +169,8 @@ def ld_by_population(
         The panel: `chrom`, `pos`.
     ends : int64 array, (n_sites,)
         From `ld.window_ends`.
+    layered : bool
+        Samples are polyploids (`io.layers`).
 
     Returns
     -------
@@ -158,10 +184,19 @@ def ld_by_population(
     tables = [pd.DataFrame(columns=list(COLUMNS))]
     for name, keep in groups.items():
         read = read_site_planes(list(prefixes), keep, backend.threads)
-        decay = decay_within(read, sites.pos.to_numpy(), ends, runs, backend)
-        apart = between_contigs(read, chrom, backend)
+        alleles, alleles_at = None, None
+        if layered:
+            alleles = read_cohorts(list(prefixes), None, keep)[0]
+            alleles_at = partial(_alleles_at, list(prefixes), keep)
+        decay = decay_within(read, sites.pos.to_numpy(), ends, runs, backend, alleles)
+        apart = between_contigs(read, chrom, backend, alleles_at)
         tables.append(_rows(name, sum(int(who.sum()) for who in keep), decay, apart))
     return pd.concat([table for table in tables if len(table)] or tables, ignore_index=True)
+
+
+def _alleles_at(prefixes: list[Path], keep: list[np.ndarray], rows: np.ndarray) -> np.ndarray:
+    """Alleles of the samples of `keep` at some rows of the panel."""
+    return read_cohorts(prefixes, rows, keep)[0](0, len(rows))
 
 
 def _rows(name: str, n_samples: int, decay: Decay, apart: tuple[int, float]) -> pd.DataFrame:

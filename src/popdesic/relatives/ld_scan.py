@@ -9,20 +9,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..cohort.dosage_r2 import dosage_pairs, dosage_r2, jointly_called
 from ..cohort.genetic_maps import read_map
 from ..cohort.panel import load_panel
 from ..cohort.prune import pruned, widest_window, write_lists
 from ..cohort.prune_options import parse_pruning
 from ..cohort.samples import column_of, unrelated_founders
+from ..cohort.site_alleles import names_once, read_cohorts
 from ..cohort.site_planes import contigs_at_once, read_site_planes, site_planes
 from ..core.errors import UserError
 from ..core.laps import Laps
 from ..core.tables import open_text, write_npz, write_table
 from ..core.threads import run_ordered
 from ..engine.backend import Backend
-from ..engine.site_pairs import NARROW, r2_pairs, tables_of
+from ..engine.site_pairs import NARROW, OnBlock, r2_pairs, tables_of
 from ..engine.terms import Planes
 from ..io.bed import read_fam
+from ..io.layers import layers_in
 from ..io.sites import contig_runs
 from .disequilibrium import (
     disequilibrium,
@@ -42,6 +45,7 @@ REGION_SITES, MOST_REGION_SITES = 150, 2000
 HOW = {
     "em": "r2 is the squared correlation of genotypes; D and D' from haplotype frequencies by EM",
     "phased": "r2, D and D' from phased haplotypes",
+    "alleles": "r2 is the squared correlation of shares of ALT alleles; D and D' are of diploids",
 }
 
 
@@ -100,11 +104,14 @@ def measure_ld(
     sites, digest = load_panel(panel)
     pruning = parse_pruning(options.prune, "embedding.ld_prune")
     cm = read_map(Path(options.map), sites) if options.map else None
-    names = [read_fam(prefix)["sample"] for prefix in prefixes]
+    names = [names_once(prefix) for prefix in prefixes]
+    layered = any(layers_in(read_fam(prefix)) > 1 for prefix in prefixes)
+    how = "alleles" if layered else options.phase
     keep = unrelated_founders(names, unrelated)
     read = read_site_planes(prefixes, keep, backend.threads)
+    read_alleles = read_cohorts(prefixes, None, keep)[0] if layered else None
     phased = None
-    if options.phase == "phased":
+    if how == "phased":
         phased = np.concatenate(
             [
                 read_haplotypes(files, sites, own[who].tolist())
@@ -124,7 +131,8 @@ def measure_ld(
         first, last = bounds
         here = sites.iloc[first:last].reset_index(drop=True)
         planes = read(first, last)
-        removed = pruned(planes, here, pruning, shared)
+        alleles = None if read_alleles is None else read_alleles(first, last)
+        removed = pruned(planes, here, pruning, shared, alleles)
         if phased is not None:
             planes = site_planes(phased[first:last])
         ends = window_ends(here, options.window, None if cm is None else cm[first:last])
@@ -133,14 +141,18 @@ def measure_ld(
         def count(i: np.ndarray, j: np.ndarray, r2: np.ndarray) -> None:
             decay.add(pos[j] - pos[i], r2)
 
-        i, j, r2 = r2_pairs(shared, planes, ends, options.min_r2, count)
-        lines = _lines_of_pairs(here, planes, i, j, r2, phased is not None, shared)
+        if alleles is not None:
+            i, j, r2 = _pairs_of_alleles(alleles, ends, options.min_r2, count, shared.threads)
+            lines = _lines(here, i, j, jointly_called(alleles, i, j), [r2], ["NA", "NA"])
+        else:
+            i, j, r2 = r2_pairs(shared, planes, ends, options.min_r2, count)
+            lines = _lines_of_pairs(here, planes, i, j, r2, phased is not None, shared)
         return _Contig(removed, decay, first + i, first + j, lines)
 
     decay, removed, pairs = Decay(), np.zeros(len(sites), bool), []
     with open_text(out["pairs"]) as file:
         filled = "; missing calls imputed" if options.genotypes == "imputed" else ""
-        file.write(f"# panel {digest}; {HOW[options.phase]}; founders{filled}\n")
+        file.write(f"# panel {digest}; {HOW[how]}; founders{filled}\n")
         file.write("\t".join(COLUMNS) + "\n")
         for (first, last), one in zip(runs, run_ordered(on_contig, runs, at_once), strict=True):
             laps.end("contigs")
@@ -153,8 +165,12 @@ def measure_ld(
     write_lists(sites, removed, out["kept"], out["removed"])
     i, j = (np.concatenate(part) for part in zip(*pairs, strict=True))
     region = choose_region(sites, options.region, i, j)
-    planes = read(region) if phased is None else site_planes(phased[region])
-    whole = r2_matrix(planes, backend)
+    if layered:
+        drawn = read_cohorts(prefixes, region, keep)[0](0, len(region))
+        whole = dosage_r2(drawn, drawn, backend.threads)
+    else:
+        planes = read(region) if phased is None else site_planes(phased[region])
+        whole = r2_matrix(planes, backend)
     write_npz(
         out["region"],
         chrom=np.array(sites.chrom.iloc[region[0]]),
@@ -164,7 +180,8 @@ def measure_ld(
     laps.end("region")
     groups = samples_by_population(column_of(sheet, options.column), names, keep)
     all_ends = window_ends(sites, options.window, cm)
-    write_table(out["populations"], ld_by_population(prefixes, groups, sites, all_ends, backend))
+    table = ld_by_population(prefixes, groups, sites, all_ends, backend, layered)
+    write_table(out["populations"], table)
     laps.end("populations")
     laps.log(log, "LD")
     return {
@@ -198,14 +215,39 @@ def _lines_of_pairs(sites, planes: Planes, i, j, r2, phased: bool, backend) -> s
     tables = tables_of(planes, i, j, backend.threads)
     frequency = haplotype_pair_frequencies(tables) if phased else haplotype_frequencies(tables)
     d, d_prime = disequilibrium(frequency)
+    return _lines(sites, i, j, tables.sum(axis=(1, 2)), [r2, d, d_prime], [])
+
+
+def _pairs_of_alleles(
+    alleles: np.ndarray, ends: np.ndarray, least: float, on_block: OnBlock, threads: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`r2_pairs` of numbers of alleles, int8 (n_sites, n_samples); `on_block` sees every block."""
+    parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+    for i, j, r2 in dosage_pairs(alleles, ends, threads):
+        on_block(i, j, r2)
+        there = r2 >= least  # False for NaN
+        parts.append((i[there], j[there], r2[there]))
+    return tuple(map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _lines(
+    sites: pd.DataFrame,
+    i: np.ndarray,
+    j: np.ndarray,
+    called: np.ndarray,
+    numbers: list[np.ndarray],
+    words: list[str],
+) -> str:
+    """Lines of the table of pairs, columns COLUMNS; the last ones are `words` in every line."""
     from ..core.number_text_cpu import integer_fields, join_fields, number_fields, string_fields
 
     pos = sites.pos.to_numpy()
     chroms, names = string_fields(sites.chrom.tolist()), string_fields(sites.id.tolist())
     columns = [chroms.at(i), integer_fields(pos[i]), names.at(i)]
     columns += [integer_fields(pos[j]), names.at(j)]
-    columns += [integer_fields(pos[j] - pos[i]), integer_fields(tables.sum(axis=(1, 2)))]
-    columns += [number_fields(values, 6) for values in (r2, d, d_prime)]
+    columns += [integer_fields(pos[j] - pos[i]), integer_fields(called)]
+    columns += [number_fields(values, 6) for values in numbers]
+    columns += [string_fields([word]).at(np.zeros(len(i), np.int64)) for word in words]
     return join_fields(columns).decode()
 
 

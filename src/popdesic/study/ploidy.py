@@ -25,7 +25,7 @@ DIPLOID_COMPARISONS = ("kinship", "pc_relate", "mixture")
 DIPLOID_STATISTICS = ("runs", "ancestry")
 DIPLOID_FORMATS = ("vcf", "zarr", "king", *SEGMENT_FORMATS)
 #: What reads genotypes of two alleles besides, so that polyploids do without.
-TWO_ALLELES = ("identity", "ld", "ibd", "local", "plink", "mibs")
+TWO_ALLELES = ("identity", "ibd", "local", "plink", "mibs")
 #: Components of polyploids in the space `pcs`, where `auto` would be chosen by genotypes.
 COMPONENTS = 8
 #: Largest least common multiple of a study's ploidies: so many bits has a genotype at most.
@@ -191,6 +191,10 @@ def _leave_to_diploids(config: dict, leave_out: Callable[[str, list[str]], None]
     if config["compare"]["query"]:
         leave_out("compare.query", ["the search of profiles"])
         config["compare"]["query"] = None
+    if config["compare"]["ld"]["phase"] == "phased":
+        if "ld" in config["compare"]["analyses"]:
+            leave_out("compare.ld.phase", ["LD of phased haplotypes"])
+        config["compare"]["ld"]["phase"] = "em"
     geodesic = config["geodesic"]
     if "auto" in geodesic["alpha"]:
         leave_out("geodesic.alpha", ["auto"])

@@ -11,11 +11,12 @@ from support.one_map import umap_layout
 from support.study import make_cohorts, write_raw
 from threadpoolctl import threadpool_limits
 
+from popdesic.cohort.site_alleles import read_cohorts
 from popdesic.components import relationship as embedding
 from popdesic.components.define_axes import define_axes
 from popdesic.components.pca import axes_of, compute_pca
 from popdesic.components.projection import FURTHER
-from popdesic.components.relationship import read_cohorts, relationship_among, relationship_to
+from popdesic.components.relationship import relationship_among, relationship_to
 from popdesic.components.scaling import principal_coordinates
 from popdesic.components.tables import write_embedding
 from popdesic.core.errors import UserError

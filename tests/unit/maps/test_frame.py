@@ -8,13 +8,9 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from support.one_map import umap_layout
 from support.study import make_cohorts, write_raw
 
+from popdesic.cohort.site_alleles import read_cohorts
 from popdesic.components.pca import axes_of
-from popdesic.components.relationship import (
-    read_cohorts,
-    relationship_among,
-    relationship_to,
-    sample_blocks,
-)
+from popdesic.components.relationship import relationship_among, relationship_to, sample_blocks
 from popdesic.components.scaling import principal_coordinates, project_coordinates
 from popdesic.engine.select import select_backend
 from popdesic.geodesic.founder_paths import founder_lengths

@@ -132,7 +132,7 @@ def test_polyploids_change_the_configuration(tmp_path, monkeypatch):
         "population": {"analyses": ["diversity", "runs", "local"]},
         "export": {"formats": ["plink", "newick", "mibs"]},
         "panel": {"ld_prune": ["100 kb", 1, 0.5]},
-        "compare": {"query": "a.vcf"},
+        "compare": {"query": "a.vcf", "ld": {"phase": "phased"}},
         "geodesic": {"alpha": ["auto"]},
         "ingest": {"min_allele_balance": 0.2},
         "distance": {"metric": "manhattan"},
@@ -140,7 +140,7 @@ def test_polyploids_change_the_configuration(tmp_path, monkeypatch):
     config, sentences = for_ploidy(fill_config(given), 4)
     assert config["ingest"]["min_allele_balance"] == 0
     assert config["contigs"]["haploid"] == "ploidy 4"
-    assert config["compare"] | {"analyses": []} == config["compare"]
+    assert config["compare"]["analyses"] == ["ld"] and config["compare"]["ld"]["phase"] == "em"
     assert config["compare"]["query"] is None
     assert config["population"]["analyses"] == ["diversity"]
     assert config["export"]["formats"] == ["newick"]
@@ -154,6 +154,7 @@ def test_polyploids_change_the_configuration(tmp_path, monkeypatch):
         "plink, mibs (export",
         "search of profiles",
         "pruning of the panel",
+        "phased haplotypes",
     ):
         assert word in told, word
     _, study, remarks = validate_study({})
