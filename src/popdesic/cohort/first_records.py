@@ -150,7 +150,7 @@ def _open(
     source, counts: DecodeCounts, haploid, filters: CallFilters, n_bytes: int, left_out: LeftOut
 ) -> Iterator[SiteBatch]:
     kind, place = find_format(source)
-    if kind in (PLINK, PGEN, EIGENSTRAT, ZARR) and is_layered(haploid):
+    if kind in (PLINK, PGEN, EIGENSTRAT) and is_layered(haploid):
         raise not_vcf_text(source, haploid)
     if kind == PLINK:
         from ..io.plink import stream_plink

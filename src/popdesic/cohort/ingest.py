@@ -288,7 +288,7 @@ def _open(
     """Open a source: its samples, and a lazy iterator over its sites, which adds to `decode`."""
     samples, sexes = read_file_samples(path)
     kind, place = find_format(path)
-    if kind in (PLINK, PGEN, EIGENSTRAT, ZARR) and is_layered(haploid):
+    if kind in (PLINK, PGEN, EIGENSTRAT) and is_layered(haploid):
         raise not_vcf_text(path, haploid)
     own = for_file(haploid, samples, ploidy)
     batches: Iterator[SiteBatch]

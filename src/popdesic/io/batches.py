@@ -382,9 +382,9 @@ def not_vcf_text(source: object, haploid: str | Mapping[str, str]) -> UserError:
     """The error of a file whose calls are not read as polyploids."""
     ploidy = ", ".join(map(str, ploidies_in(haploid)[0]))
     return UserError(
-        f"{source} is not a VCF, and samples of ploidy {ploidy} (sample sheet) are read from VCF "
-        "and BCF alone; write it as VCF, for example with bcftools view -O z, or compare the "
-        "samples in Python (popdesic.pairwise_distance)."
+        f"{source} is not a VCF, and samples of ploidy {ploidy} (sample sheet) are read from VCF, "
+        "BCF and VCF-Zarr alone; write it as VCF, for example with bcftools view -O z, or compare "
+        "the samples in Python (popdesic.pairwise_distance)."
     )
 
 

@@ -19,11 +19,14 @@ from .batches import (
     HaploidPolicies,
     LeftOut,
     SiteBatch,
+    as_samples,
     unusable_name,
 )
 from .bgzf import in_order
 from .call_filters import CallFilters
 from .genotypes import pack_bed
+from .layer_zarr import widen_calls, widen_marks
+from .layers import layers_each, most_layers
 from .open_records import open_sites, settle_opened
 from .site_classes import ANY_OTHER, OpenedRecords
 from .site_rows import batch_of, keep_snps
@@ -76,7 +79,7 @@ def stream_zarr(
     policies = np.array([given.of(name) for name in store.contigs], np.int64)
 
     def read(start: int):
-        return _read_block(store, start, ignored, policies, filters)
+        return _read_block(store, start, ignored, policies, filters, given)
 
     pool = ThreadPoolExecutor(threads) if threads > 1 else None
     try:
@@ -94,7 +97,12 @@ def stream_zarr(
 
 
 def _read_block(
-    store: Store, start: int, ignored: np.ndarray, policies: np.ndarray, filters: CallFilters
+    store: Store,
+    start: int,
+    ignored: np.ndarray,
+    policies: np.ndarray,
+    filters: CallFilters,
+    haploid: HaploidPolicies,
 ) -> tuple[SiteBatch, DecodeCounts, UserError | None]:
     """Decode one row of chunks, up to the first call that is refused."""
     from . import vcf_text_cpu as codes
@@ -146,8 +154,14 @@ def _read_block(
             marks["call_AD"][split] = -1 if marks["call_AD"].dtype.kind in "if" else "."
     if calls.dtype != np.int8:  # all alleles beyond the first ALT, and below -2, are refused
         calls = calls.clip(-3, 2).astype(np.int8)
+    layers, n_samples, layered = 1, len(store.samples), haploid.kinds != (2,)
+    if layered:
+        ploidy, layers = haploid.of_samples(n_samples), most_layers(haploid.kinds)
+        sizes = layers_each(ploidy, haploid.kinds)
+        calls, phased = widen_calls(calls, phased, ploidy, sizes, layers)
+        marks, ignored = widen_marks(marks, layers), np.tile(ignored, layers)
     kept = np.flatnonzero(keep_snps(sites, counts, filters, plink=False))
-    genotypes = np.empty((len(kept), len(store.samples)), np.int8)
+    genotypes = np.empty((len(kept), layers * n_samples), np.int8)
     values, refused = np.zeros(codes.N_COUNTS, np.int64), np.zeros(3, np.int64)
     decode_calls(
         calls, phased, kept, ignored, policies[contig], any_other, genotypes, values, refused
@@ -159,28 +173,33 @@ def _read_block(
         refused[:] = codes.HIGH_ALLELE, kept[lone][row], sample
     if "call_DP" in marks and _is_zero(marks["call_DP"]).any():
         try:
-            marks |= {name: np.asarray(group[name][part]) for name in IMPUTED if name in group}
+            imputed = {name: np.asarray(group[name][part]) for name in IMPUTED if name in group}
         except FAULTS as error:
             raise damaged(store.path, error) from None
+        marks |= widen_marks(imputed, layers)
     _limit_calls(genotypes, kept, calls, phased, marks, filters, counts)
     if sites["block"].any():
-        _note_blocks(
-            store, part, origin, sites, calls, phased, marks, policies[contig], filters, counts
-        )
+        first = calls[:, :n_samples], phased[:, :n_samples]
+        own = {k: v[:, :n_samples] if k.startswith("call_") else v for k, v in marks.items()}
+        _note_blocks(store, part, origin, sites, *first, own, policies[contig], filters, counts)
     kind, row, sample = refused.tolist()
+    sample %= n_samples
     error = None
     if kind:
         alleles_here = [a for a in written[origin[row], sample].tolist() if a > FILL]
+        # Of polyploids with the ploidy of the sample, as `layer_text_cpu` marks a call.
+        mark = f"!{ploidy[sample]}!" if layered and kind == codes.POLYPLOID else ""
+        between = "|" if phased[row, sample] else "/"
         error = record_error(
             f"{store.path}, site {start + origin[row] + 1}",
             kind,
-            value=("|" if phased[row, sample] else "/").join(
-                "." if a < 0 else str(a) for a in alleles_here
-            ),
+            value=mark + between.join("." if a < 0 else str(a) for a in alleles_here),
             samples=store.samples,
             sample=sample,
         )
-    batch = batch_of(sites, kept, pack_bed(genotypes), len(store.samples), 0)
+    batch = batch_of(sites, kept, pack_bed(genotypes), layers * n_samples, 0)
+    if layered and error is None:
+        batch, counts = as_samples(batch, counts, haploid.kinds, ploidy)
     if opened is not None:
         settle_opened(opened, batch, counts, filters)
     batch.line += start + 1
