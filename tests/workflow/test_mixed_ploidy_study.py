@@ -1,7 +1,8 @@
 """A study of diploids and tetraploids runs to its report; its truth is known.
 
-Two populations, each with samples of both ploidies. A third of the samples are newcomers, whose
-file has REF and ALT of every second site swapped.
+Two populations, each with samples of both ploidies. The founders are in one file. A third of the
+samples are newcomers, with a file for each ploidy, in which REF and ALT of every second site are
+swapped.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from popdesic.io.bed import read_bim
 
 N, KINDS = 9, [2, 4]
 FOUNDERS = np.arange(2 * N * len(KINDS)) % 3 < 2
+TETRAPLOID = np.tile(np.repeat([False, True], N), 2)
+FILES = {"first": FOUNDERS, "second": ~FOUNDERS & ~TETRAPLOID, "third": ~FOUNDERS & TETRAPLOID}
 #: Founders come first in all matrices.
-ORDER = np.argsort(~FOUNDERS, kind="stable")
+ORDER = np.concatenate([np.flatnonzero(who) for who in FILES.values()])
 CONFIG = """\
 device: cpu
 panel: {min_maf: 0.02}
@@ -59,11 +62,11 @@ def study(tmp_path_factory, drawn) -> Path:
     genotypes, ploidy, population = drawn
     rng = np.random.default_rng(2)
     names = np.array([f"s{k:02d}" for k in range(len(genotypes))])
-    for file, who in (("first", FOUNDERS), ("second", ~FOUNDERS)):
+    for file, who in FILES.items():
         head = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t"
         rows = []
         for k, site in enumerate(genotypes[who].T):
-            turned = file == "second" and k % 2
+            turned = file != "first" and k % 2
             calls = []
             for g, p in zip(site.tolist(), ploidy[who].tolist(), strict=True):
                 alt = p - g if turned else g
@@ -76,7 +79,7 @@ def study(tmp_path_factory, drawn) -> Path:
         (folder / f"{file}.vcf").write_text("\n".join(text) + "\n")
     table = [f"{name}\tP{p}" for name, p in zip(names, population, strict=True)]
     (folder / "people.tsv").write_text("\n".join(["sample\tpopulation", *table]) + "\n")
-    files = [str(folder / "first.vcf"), str(folder / "second.vcf"), "--founder", "first"]
+    files = [*(str(folder / f"{file}.vcf") for file in FILES), "--founder", "first"]
     assert main(["init", str(folder), *files, "--samples", str(folder / "people.tsv")]) == 0
     (folder / "config/config.yaml").write_text(CONFIG)
     snakemake(folder)
@@ -205,9 +208,10 @@ def test_quality_counts_samples(study, drawn):
     assert counts["unphased"] == own.size - missing.sum()
     encoded = read_json(study / "results/cohorts/first/planes.json")["counts"]
     assert encoded["samples"] == len(own) and "samples_without_calls" not in encoded
-    drift = read_table(study / "results/qc/drift.tsv").set_index("cohort").loc["second"]
-    expected = float(drift.expected_af_difference)
-    assert float(drift.mean_af_difference) == pytest.approx(expected, rel=0.3)
+    drift = read_table(study / "results/qc/drift.tsv").set_index("cohort")
+    for file in ("second", "third"):
+        expected = float(drift.expected_af_difference[file])
+        assert float(drift.mean_af_difference[file]) == pytest.approx(expected, rel=0.3)
 
 
 def test_a_call_of_another_ploidy_names_line_and_sample(study, tmp_path, capsys):
@@ -222,8 +226,8 @@ def test_a_call_of_another_ploidy_names_line_and_sample(study, tmp_path, capsys)
                 for line in text.split("\n")
             )
         (folder / "config" / name).write_text(text)
-    for file in ("first.vcf", "second.vcf"):
-        (folder / file).write_text((study / file).read_text())
+    for file in FILES:
+        (folder / f"{file}.vcf").write_text((study / f"{file}.vcf").read_text())
     assert main(["check", str(folder)]) == 1
     said = capsys.readouterr().err
     assert "first.vcf, line 3: genotype" in said

@@ -31,6 +31,7 @@ distance: {metric: manhattan}
 geodesic: {alpha: [2, auto]}
 embedding: {ensemble: 0}
 communities: {methods: [tree]}
+compare: {ld: {window: 3 sites}}
 """
 
 
