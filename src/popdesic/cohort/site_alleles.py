@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +9,7 @@ import pandas as pd
 
 from ..io.bed import open_bed, read_fam
 from ..io.genotypes import take_samples, unpack_bed
-from ..io.layers import columns_of, join_layers, layers_in, sizes_in
-
-#: ``read(first, last)`` gives the genotypes of these sites: int8 (last - first, n), -1 if missing.
-#: Of polyploids they are sums of layers, from 0 to `most`; of several ploidies in its units.
-Reader = Callable[[int, int], np.ndarray]
+from ..io.layers import Reader, columns_of, common_most, join_layers, layers_in, sizes_in
 
 
 def read_cohorts(
@@ -63,8 +57,3 @@ def names_once(prefix: Path) -> pd.Series:
     """Samples of a cohort's .fam, each once."""
     fam = read_fam(prefix)
     return fam["sample"].iloc[: len(fam) // layers_in(fam)]
-
-
-def common_most(sizes: list[np.ndarray]) -> int:
-    """The least common multiple of the alleles in so many layers."""
-    return math.lcm(*(2 * np.unique(np.concatenate(sizes))).tolist())

@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.site_alleles import Reader, names_once, read_cohorts
+from ..cohort.site_alleles import names_once, read_cohorts
 from ..components.relationship import CHUNK_SITES, Alleles, alleles_of
 from ..core.tables import read_table
 from ..core.threads import one_blas_thread, run_tasks
 from ..io.bed import read_bim
-from ..io.layers import n_layers
+from ..io.layers import Reader, n_layers
 from ..io.sites import chunks
 from .splits import Split, cut_tree, evenly_spaced
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.site_alleles import Reader
 from ..core.files import atomic_path
 from ..core.tables import open_lines, write_rows
 from ..core.threads import one_blas_thread
+from ..io.layers import Reader
 from ..io.sites import chunks, contig_runs
 from .relationship import CHUNK_SITES, standardize
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ..cohort.site_alleles import Reader
 from ..core.random_numbers import lots_of, mix
 from ..core.threads import one_blas_thread
+from ..io.layers import Reader
 from ..io.sites import chunks
 from .eigen import leading_eigenpairs
 from .pca import Axes, choose_components, decompose

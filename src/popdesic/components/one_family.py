@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.site_alleles import Reader, read_cohorts
+from ..cohort.site_alleles import read_cohorts
 from ..io.genotypes import MISSING
+from ..io.layers import Reader
 from ..io.sites import chunks, contig_runs
 from .relationship import CHUNK_SITES
 

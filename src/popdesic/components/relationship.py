@@ -16,12 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..cohort.site_alleles import Reader, common_most
 from ..core.threads import one_blas_thread, run_ordered, run_tasks
 from ..engine.genotype_products import Calls
 from ..io.bed import ChosenSamples, open_bed, read_fam
 from ..io.genotypes import MISSING
-from ..io.layers import layers_in, sizes_in
+from ..io.layers import Reader, common_most, layers_in, sizes_in
 from ..io.sites import chunks
 
 #: Sites of one pass over the genotypes.

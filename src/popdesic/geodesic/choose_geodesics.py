@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from ..cohort.panel import load_panel
-from ..cohort.site_alleles import Reader, read_cohorts
+from ..cohort.site_alleles import read_cohorts
 from ..components.pca import FEWEST
 from ..core.files import read_json, write_json
 from ..engine.select import cpu_backend
 from ..io.bed import read_fam
+from ..io.layers import Reader
 from .held_out import SEED, genome_parts, weigh_ways
 from .metrics import COMPONENTS, PLAIN, Choice, Evidence, Way, choose_way, name_of_way
 

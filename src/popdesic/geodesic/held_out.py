@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from ..cohort.encode import planes_in_memory
-from ..cohort.site_alleles import Reader
 from ..components.pca import axes_of
 from ..components.relationship import CHUNK_SITES, alt_frequency, relationship_among
 from ..core.threads import one_blas_thread, run_forked, run_ordered, run_tasks
@@ -25,6 +24,7 @@ from ..distance.tiles import pairwise_counts
 from ..engine.backend import Backend
 from ..engine.ranks import average_ranks
 from ..io.genotypes import pack_bed, unpack_bed
+from ..io.layers import Reader
 from ..io.sites import chunks
 from .metrics import Evidence, Way, ways_of
 

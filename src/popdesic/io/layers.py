@@ -15,11 +15,15 @@ there, but missing, with a minus before their number in the .fam.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 
+#: ``read(first, last)`` gives the genotypes of these sites: int8 (last - first, n), -1 if missing.
+#: Of polyploids they are sums of layers, from 0 to `most`; of several ploidies in its units.
+Reader = Callable[[int, int], np.ndarray]
 #: Largest ploidy of a study.
 MOST_PLOIDY = 15
 
@@ -57,6 +61,11 @@ def sizes_in(fam: pd.DataFrame) -> np.ndarray:
         return np.ones(len(fam), np.int64)
     there = ~fam["family"].astype(str).str.startswith("-").to_numpy()
     return there.reshape(layers_in(fam), -1).sum(axis=0)
+
+
+def common_most(sizes: list[np.ndarray]) -> int:
+    """The least common multiple of the alleles in so many layers."""
+    return math.lcm(*(2 * np.unique(np.concatenate(sizes))).tolist())
 
 
 def columns_there(sizes: np.ndarray, layers: int) -> np.ndarray:

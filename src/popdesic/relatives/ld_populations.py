@@ -11,11 +11,12 @@ import pandas as pd
 
 from ..cohort.dosage_r2 import dosage_pairs, dosage_r2
 from ..cohort.samples import UNKNOWN
-from ..cohort.site_alleles import Reader, read_cohorts
+from ..cohort.site_alleles import read_cohorts
 from ..cohort.site_planes import PlanesReader, read_site_planes
 from ..engine.backend import Backend
 from ..engine.site_pairs import BLOCK_SITES, band_pairs, called_samples, moments
 from ..engine.terms import Planes
+from ..io.layers import Reader
 from ..io.sites import contig_runs
 from .ld import UNIT, Decay, r2_matrix
 
