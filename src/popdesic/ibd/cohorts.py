@@ -298,6 +298,7 @@ def read_segments(path: Path) -> Iterator[pd.DataFrame]:
             sep="\t",
             dtype=kinds,
             keep_default_na=False,
+            na_values={key: ["NA"] for key in FITS[4:]},  # of names it is one
             quoting=csv.QUOTE_NONE,
             chunksize=READ_ROWS,
         )

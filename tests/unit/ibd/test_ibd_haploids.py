@@ -17,7 +17,7 @@ from popdesic.cohort.panel import load_panel
 from popdesic.core.files import read_json
 from popdesic.core.tables import read_table
 from popdesic.engine.select import cpu_backend
-from popdesic.ibd import haploid_blocks
+from popdesic.ibd import haploid, haploid_blocks
 from popdesic.ibd.cohorts import HAPLOID_PAIRS, join_tiles, measure_rows
 from popdesic.ibd.definition import LD_CM, MOST_R2, SegmentLimits
 from popdesic.ibd.haploid import allele_ratios
@@ -192,6 +192,23 @@ def test_blocks_do_not_change_the_tables(study, tmp_path, monkeypatch):
     assert about == study.tables[2] and pairs.equals(study.tables[1])
     key = [sorted(map(str, one)) for one in (segments, study.tables[0])]
     assert key[0] == key[1]
+
+
+def test_pairs_that_were_not_fitted_are_in_no_table(study, tmp_path, monkeypatch):
+    """Their fits are NA in the tiles; the others, their order and their mean do not change."""
+    with np.load(study.genome) as arrays:
+        used = np.flatnonzero(arrays["used"])
+    alleles = study.scene.alleles[:, used]
+    minor = load_panel(study.panel)[0].af.to_numpy()[used] <= 0.5
+    one, two = (alleles[rows] for rows in numbers_of(study.tables[1]))
+    called = (one >= 0) & (two >= 0)
+    informative = (called & ((one != two) | (one == minor))).sum(axis=1)
+    monkeypatch.setattr(haploid, "FEWEST_INFORMATIVE", least := int(np.median(informative)))
+    _, pairs, about = tables(study, tmp_path)
+    fitted = study.tables[1][informative >= least].reset_index(drop=True)
+    assert 50 < len(fitted) < len(informative) - 50
+    assert pairs.equals(fitted) and about["pairs_fitted"] == len(fitted)
+    assert about["mean_fraction"] == pytest.approx(fitted.fraction.mean(), rel=1e-4)
 
 
 @pytest.mark.parametrize(
