@@ -156,16 +156,26 @@ def _kept(path: Path) -> dict[str, Any] | None:
     """The file's content if it has the form that this version writes."""
     try:
         found = read_json(path)
-        whole = found["form"] == FORM and all(
-            {"about", "findings", "samples", "community", "relatives"} == set(facts)
-            and len(facts["samples"]) == len(facts["community"])
-            and {"samples", "panel", "cohorts", "communities"} <= set(facts["about"])
-            for facts in (found["now"], found["before"])
-            if facts is not None
-        )
+        parts = [facts for facts in (found["now"], found["before"]) if facts is not None]
+        whole = found["form"] == FORM and all(map(_well_formed, parts))
         return found if whole and found["now"] else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+def _well_formed(facts: dict[str, Any]) -> bool:
+    """Whether facts have all parts, each of its kind; what is no dict at all may raise."""
+    about, names, groups = facts["about"], facts["samples"], facts["community"]
+    texts = [*names, *about["cohorts"], *facts["relatives"].values()]
+    texts += [group for group in groups if group is not None]
+    return (
+        {"about", "findings", "samples", "community", "relatives"} == set(facts)
+        and {"panel", "communities", "close_pairs"} <= set(about)
+        and isinstance(about["samples"], int)
+        and len(names) == len(groups)
+        and all(isinstance(text, str) for text in texts)
+        and all(isinstance(one, str | int | float) for one in facts["findings"].values())
+    )
 
 
 def _still_there(facts: dict[str, Any], present: set[str]) -> dict[str, Any]:

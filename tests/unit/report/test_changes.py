@@ -165,6 +165,29 @@ def test_a_damaged_or_older_file_gives_one_sentence(tmp_path, content):
     assert recall(tmp_path, facts) == (None, "")
 
 
+@pytest.mark.parametrize(
+    "part, value",
+    [
+        ("samples", [["a"]]),
+        ("community", [1]),
+        ("community", []),
+        ("relatives", ["b (siblings)"]),
+        ("relatives", {"a": None}),
+        ("findings", {"Samples": [1]}),
+        ("about", {"samples": "1"}),
+        ("about", {"cohorts": 3}),
+    ],
+)
+@pytest.mark.parametrize("when", ["now", "before"])
+def test_a_part_of_another_kind_gives_one_sentence(tmp_path, part, value, when):
+    """The file was edited by hand, or a disk lost a piece of it."""
+    facts = known(["a"], ["1"])
+    wrong = facts | {part: {**facts[part], **value} if part == "about" else value}
+    kept = {"form": changes.FORM, "now": facts, "before": facts} | {when: wrong}
+    (tmp_path / LAST).write_text(json.dumps(kept))
+    assert recall(tmp_path, facts) == (None, changes.STALE)
+
+
 def test_a_file_of_another_study_gives_one_sentence(tmp_path):
     recall(tmp_path, known(["a", "b"], ["1", "1"]))
     assert recall(tmp_path, known(["c"], ["1"])) == (None, changes.FOREIGN)
