@@ -296,6 +296,9 @@ WAYS: dict[str, Way] = {
                 "minplus.py --closures 128 256 512 1024",
                 "disk.py STUDY",
                 "rare.py --samples 200000 --length 40000",
+                "study.py --genomes 600000 --min-maf 0 --samples 12000 --cohorts 3 "
+                "--dense-limit 1000 --warm --no-peers",
+                "ingest.py --fields GT --samples 2000 --sites 30000 --repeats 2",
                 "rare.py --products --samples 2000 --length 2000000",
                 "rare.py --passes --samples 10000 --length 150000",
                 "compare.py --searches",
