@@ -206,7 +206,7 @@ def test_a_study_with_one_file_per_chromosome(study):
     expected = [f"data/chr{name}.vcf" for name in ("1", "2", "10", "X")]
     assert cohort_sources(sheets, "north") == cohort_files(sheets, "north") == expected
     sizes, source = read_sizes(study)
-    assert "guessed" in source
+    assert "estimated" in source
     write_sheets(study, make_cohorts((6, 5), n_sites=80))
     assert sizes.n_sites == pytest.approx(read_sizes(study)[0].n_sites, rel=0.1)
 

@@ -107,7 +107,7 @@ def test_the_plan_equals_the_run(tmp_path, capsys):
     assert all(place < i for i, job in enumerate(before) for place in job.after)
     sizes, source = read_sizes(folder)
     assert sizes.samples == {"north": 8, "south": 7}
-    assert "guessed" in source
+    assert "estimated" in source
     assert 100 < sizes.n_sites < 400
     assert main(["plan", str(folder), "distance", "--sites", "200"]) == 0
     shown = capsys.readouterr().out
