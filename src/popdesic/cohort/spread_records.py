@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core.errors import UserError
 from ..io.bgzf import find_compression, read_near, read_pieces
-from ..io.formats import VCF, count_sites, find_format, read_sample_names
+from ..io.formats import PLINK, VCF, count_sites, find_format, read_sample_names
 from ..io.genotypes import bed_row_bytes, take_samples, unpack_bed
 from ..io.listed_rows import LEAST_GAIN, LEAST_LISTED, listed_bytes
 from ..io.vcf_header import read_head
@@ -109,13 +109,21 @@ def expected_content(
         called = (genotypes >= 0).sum(axis=1)
         share = np.maximum(genotypes, 0).sum(axis=1) / np.maximum(2 * called, 1)
         common += int((np.minimum(share, 1 - share) >= min_maf).sum())
-    sites = count_sites(source)
+    sites = _stated_sites(source, len(listed))
     if sites is None:
         # Not the mean of quotients: blocks are met as often as they are, not as they are large.
         sites = sum(number for number, _, _ in parts) / sum(share for _, share, _ in parts)
     each = sites / looked
     row_bytes = bed_row_bytes(n) * sites
     return Content(sites, common * each, row_bytes, listed_size * each, looked)
+
+
+def _stated_sites(source: Path | str, n_samples: int) -> int | None:
+    """Number of sites that a source states; of PLINK 1 files by the size of the .bed."""
+    kind, path = find_format(source)
+    if kind == PLINK:
+        return Path(f"{path}.bed").stat().st_size // bed_row_bytes(n_samples)
+    return count_sites(source)
 
 
 def _is_text(path: Path, compression: str) -> bool:
@@ -166,7 +174,7 @@ def _beginning(
     n_bytes = min(MOST_BYTES // n_files, max(SITES // n_files, LEAST_LINES) * 2 * n_samples)
     n_bytes = max(n_bytes, LEAST_TEXT)
     found = decode(source, n_bytes)
-    if found.whole or count_sites(source) is not None:
+    if found.whole or _stated_sites(source, n_samples) is not None:
         return float(found.counts.sites), 1.0, found
     header, text, _ = read_head(path, n_bytes)
     records = _count_bcf(text) if header.kind == "bcf" else (text.count(b"\n"), len(text))

@@ -77,6 +77,8 @@ def test_a_file_takes_what_was_expected(files, tmp_path, monkeypatch, name, n_ke
 def test_few_sites_of_many_files_are_looked_at(files):
     found = look(files / "a.vcf.gz", n_files=50)
     assert found.looked < 300 and found.sites == pytest.approx(SITES, rel=0.1)
+    bed = look(files / "a.bed", n_files=50)
+    assert bed.looked < SITES and bed.sites == SITES
     both = Content.of_files([found, found])
     assert both.sites == 2 * found.sites and not both.has_lists  # rows are shorter than 16 MB
 
