@@ -45,7 +45,7 @@ def look_into_files(
     found = {
         unit: content
         for unit, cohort in cohorts.items()
-        if (content := _content_of(sources[cohort], every, config, study, cohort)) is not None
+        if (content := _content_of(sources[cohort], every, config, study, unit)) is not None
     }
     sites = genotypes.sites | {unit: content.sites for unit, content in found.items()}
     listed = {unit: int(one.listed) for unit, one in found.items() if one.has_lists}
@@ -68,15 +68,15 @@ def look_into_files(
 
 
 def _content_of(
-    sources: list[Path], every: list[Path], config: Mapping[str, Any], study: Study, cohort: str
+    sources: list[Path], every: list[Path], config: Mapping[str, Any], study: Study, unit: str
 ) -> Content | None:
-    """What the files of a cohort hold, which are some of `every` one that is looked at."""
+    """What the files of a unit hold, which are some of `every` one that is looked at."""
     contigs, exclude = header_contigs(sources), config["contigs"]["exclude"]
     haploid = haploid_policies(config["contigs"]["haploid"], exclude, contigs)
     filters = CallFilters.parse(config["ingest"] | config["sites"])
     excluded = frozenset(study.excluded["sample"])
     left_out = LeftOut(excluded, frozenset(excluded_names(exclude, contigs)))
-    names = study.samples_of(cohort)["sample"]
+    names = study.samples_of(unit)["sample"]
 
     def decode(path: Path | str, n_bytes: int) -> FirstRecords:
         return first_records(path, haploid, filters, n_bytes, left_out, study.ploidies or None)

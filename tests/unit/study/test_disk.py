@@ -17,6 +17,7 @@ from popdesic.cohort.ingest import ingest_cohort
 from popdesic.core.errors import UserError
 from popdesic.io import listed_rows
 from popdesic.study import disk
+from popdesic.study.batches import hold_batches
 from popdesic.study.configuration import fill_config, read_config
 from popdesic.study.content import look_into_files
 from popdesic.study.disk import (
@@ -164,6 +165,16 @@ def test_lists_of_carriers_are_foreseen(tmp_path, monkeypatch):
         sparse=False,
         look=lambda sizes: look_into_files(folder, config, study, sizes),
     )
+
+
+def test_a_batch_of_one_cohort_is_looked_at_by_the_names_of_its_samples(tmp_path):
+    """A cohort that did not fit into the batches before has one of its own."""
+    folder = write_study(tmp_path, make_cohorts((9, 8), n_sites=60))
+    hold_batches(folder, {"batch001": ["south"]})
+    config, study, _ = validate_study(read_config(folder), folder)
+    assert study.units == {"batch001": ["south"], "north": ["north"]}
+    found = look_into_files(folder, config, study, study_sizes(folder, study))
+    assert found.sites == pytest.approx({"batch001": 60, "north": 60}, rel=0.15)
 
 
 def test_results_that_are_there_need_no_room(tmp_path, monkeypatch):
