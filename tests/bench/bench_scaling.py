@@ -27,6 +27,7 @@ import numpy as np
 from timing import print_table
 
 from popdesic.core.limits import DENSE_LIMIT
+from popdesic.core.places import HOME
 from popdesic.distance.rows import study_rows
 from popdesic.study.configuration import fill_config
 from popdesic.study.disk import StudySizes, forecast_disk
@@ -38,6 +39,7 @@ from popdesic.study.forecast import (
     bytes_read,
     expected_seconds,
     planned_jobs,
+    slurm_profile,
     submissions,
 )
 
@@ -187,7 +189,8 @@ def main() -> None:
     print(f"results of all stages: {sum(disk.values()) / 1e12:.3g} TB")
     real = [job for job in jobs if job.outputs]
     ends = simulate(jobs, seconds, options.gpus, options.cores)
-    print(f"jobs {len(real)}, on Slurm {submissions(real)}")
+    profile = slurm_profile(Path(), str(HOME / "slurm"))
+    print(f"jobs {len(real)}, on Slurm {submissions(real, profile)}")
     for rule in TOLD:
         if rule not in ends:
             continue
