@@ -214,6 +214,8 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
     """Sizes of a study from its sheets, and a phrase that says how the number of sites is known."""
     if not study.is_dir():
         raise UserError(f"{study} is not a folder; a study is a folder with config/config.yaml.")
+    if n_sites is not None and n_sites < 1:
+        raise UserError(f"--sites is {n_sites}; expected a number of sites from 1.")
     config, sheets, _ = validate_study(read_config(study), study)
     counts = sheets.counts
     genotypes = look_into_files(study, config, sheets, study_sizes(study, sheets, n_sites))
@@ -301,10 +303,11 @@ def slurm_profile(study: Path, name: str | None = None) -> dict:
     Raises
     ------
     UserError
-        There is no profile of this name, or it is not a table.
+        There is no profile of this name, or it is none that Snakemake reads.
     """
-    own = study / "profiles/slurm"
-    if not (name := name or os.environ.get(PROFILE)):
+    own, usual = study / "profiles/slurm", os.environ.get(PROFILE, "")
+    # `none` is Snakemake's word for no profile.
+    if not (name := name or usual) or name == usual == "none":
         name = str(own.resolve()) if profile_file(str(own)) else "slurm"
     path = profile_file(find_profile(name))
     if path is None:
@@ -318,12 +321,24 @@ def slurm_profile(study: Path, name: str | None = None) -> dict:
         profile = None
     if not isinstance(profile, dict):
         raise UserError(f"{path} is not a profile of Snakemake: correct its YAML.")
+    for key in ("groups", "group-components"):
+        profile[key] = _pairs(profile.get(key))
+    if not all(count.isdecimal() and int(count) for count in profile["group-components"].values()):
+        raise UserError(f"{path}: group-components is not GROUP=N with a number from 1.")
     return profile
 
 
+def _pairs(given: object) -> dict[str, str]:
+    """Names and values of an option, which a profile has as a table, texts NAME=VALUE, or one."""
+    if isinstance(given, dict):
+        return {str(name): str(value) for name, value in given.items()}
+    texts = given if isinstance(given, list) else str(given or "").split()
+    return {name: value for name, _, value in (str(text).partition("=") for text in texts)}
+
+
 def submissions(jobs: list[Job], profile: dict) -> int:
-    """Number of Slurm jobs, given the job groups of a profile."""
-    groups, shared = profile.get("groups") or {}, profile.get("group-components") or {}
+    """Number of Slurm jobs, given the job groups of a profile (`slurm_profile`)."""
+    groups, shared = profile["groups"], profile["group-components"]
     grouped: dict[str, int] = {}
     alone = 0
     for job in jobs:
@@ -331,7 +346,7 @@ def submissions(jobs: list[Job], profile: dict) -> int:
             grouped[name] = grouped.get(name, 0) + 1
         else:
             alone += 1
-    return alone + sum(-(-count // shared.get(name, 1)) for name, count in grouped.items())
+    return alone + sum(-(-count // int(shared.get(name, 1))) for name, count in grouped.items())
 
 
 def expect(study: Path, targets: Iterable[str] = ()) -> tuple[int, list[Job], list[float]]:

@@ -146,9 +146,29 @@ def test_rows_share_slurm_jobs(tmp_path, monkeypatch):
     assert submitted() == 3 + 2
     with pytest.raises(UserError, match="there is no profile 'none'"):
         submitted("none")
+    monkeypatch.setenv("SNAKEMAKE_PROFILE", "none")  # as Snakemake has it: no profile
+    assert submitted() == 2 + 2
+    # A profile writes options as a table, as a list of texts or as one text.
+    for text in (
+        "groups: [measure_row=tiles]\ngroup-components: [tiles=3]\n",
+        "groups: measure_row=tiles\ngroup-components: tiles=3\n",
+        "groups: {measure_row: tiles}\ngroup-components: {tiles: '3'}\n",
+    ):
+        (tmp_path / "mine/config.yaml").write_text(text)
+        assert submitted(words) == 2 + 2
+    (tmp_path / "mine/config.yaml").write_text("group-components: [tiles=0]\n")
+    with pytest.raises(UserError, match="group-components is not"):
+        submitted(words)
+    monkeypatch.setenv("SNAKEMAKE_PROFILE", words)
     (tmp_path / "mine/config.yaml").write_text("- a\n")
     with pytest.raises(UserError, match="is not a profile of Snakemake"):
         submitted()
+
+
+@pytest.mark.parametrize("n_sites", [0, -3])
+def test_a_number_of_sites_is_at_least_one(tmp_path, n_sites):
+    with pytest.raises(UserError, match=f"--sites is {n_sites}; expected"):
+        read_sizes(tmp_path, n_sites)
 
 
 def test_an_error_of_snakemake_gives_one_sentence(tmp_path):
