@@ -383,8 +383,9 @@ def describe_plan(
         shown[name] = shown[name].map("{:.3g}".format)
     for name in ("jobs", "done", "threads", "gpu", "mem_mb"):
         shown[name] = shown[name].astype(int)
+    n_cohorts = sizes.n_cohorts or len(sizes.samples)
     lines = [
-        f"{sizes.n_samples} samples in {sizes.n_cohorts or len(sizes.samples)} cohorts, "
+        f"{sizes.n_samples} samples in {n_cohorts} cohort{'s' * (n_cohorts > 1)}, "
         f"{sizes.n_sites} sites ({source})",
         sizes.genotypes,
         *sizes.left_out,

@@ -177,3 +177,4 @@ def test_an_error_of_snakemake_gives_one_sentence(tmp_path):
         planned_jobs(folder, ["no_such_target"])
     assert "\n" not in str(error.value)
     assert "no_such_target" in str(error.value)
+    assert describe_plan(folder, targets=["distance"]).startswith("8 samples in 1 cohort, ")
