@@ -95,6 +95,7 @@ include: "workflow/rules/geography.smk"
 include: "workflow/rules/population.smk"
 include: "workflow/rules/export.smk"
 include: "workflow/rules/epistasis.smk"
+include: "workflow/rules/epistasis_sets.smk"
 include: "workflow/rules/report.smk"
 
 
