@@ -40,7 +40,8 @@ MOST_SHARE, MOST_ODDS = 0.5, 2.0
 @dataclass(frozen=True)
 class Phantoms:
     """What is left of a set: `conditional` p, the sites of the region `given` (places), and
-    `untyped`, p among draws of an untyped site; NaN if none could explain the strongest site."""
+    `untyped`, p among draws of an untyped site; NaN if none could explain the strongest site, or
+    no draw could be tested as the set was. Draws that could not do not count."""
 
     conditional: float
     given: list[int]
@@ -118,20 +119,21 @@ def explain_set(
     """
     p, given = conditional_p(tests, genotypes, places, region)
     rng, untyped = np.random.default_rng(seed), _Untyped(tests, genotypes, region)
-    if not len(untyped.asked):
+    if np.isnan(p) or not len(untyped.asked):
         return Phantoms(p, given, float("nan"))
-    small = 0
-    for k in range(DRAWS):
+    small = tested = 0
+    for _ in range(DRAWS):
         site = int(rng.choice(untyped.asked))
         drawn = tests.with_response(untyped.phenotype(rng, site))
         try:
             other, _ = conditional_p(drawn, genotypes, places, np.delete(region, site, axis=1))
         except UserError:  # the drawn cases are separated
             continue
+        tested += not np.isnan(other)  # NaN: no product is left
         small += other <= p
         if small == ENOUGH:
-            return Phantoms(p, given, ENOUGH / (k + 1))
-    return Phantoms(p, given, (small + 1) / (DRAWS + 1))
+            return Phantoms(p, given, ENOUGH / tested)
+    return Phantoms(p, given, (small + 1) / (tested + 1) if tested else float("nan"))
 
 
 class _Untyped:

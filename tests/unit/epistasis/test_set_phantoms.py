@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
+from popdesic.core.errors import UserError
 from popdesic.epistasis import set_phantoms
 from popdesic.epistasis.set_phantoms import conditional_p, explain_set, region_of
 from popdesic.epistasis.sets import prepare_sets, set_p_values
@@ -86,6 +87,42 @@ def test_untyped_sites_like_those_of_the_region_are_told_from_interactions(binar
     assert real == explain_set(tests, genotypes, PLACES, region)
     alone = explain_set(tests, genotypes, PLACES, region[:, :0])
     assert np.isnan(alone.untyped) and alone.given == []
+
+
+def test_draws_that_cannot_be_tested_do_not_count(monkeypatch):
+    """They say nothing of the set; of a set of which nothing is left, nothing is known."""
+    monkeypatch.setattr(set_phantoms, "DRAWS", 20)
+    seen: list[float] = []
+
+    def watched(*given) -> tuple[float, list[int]]:
+        found = conditional_p(*given)
+        seen.append(found[0])
+        return found
+
+    monkeypatch.setattr(set_phantoms, "conditional_p", watched)
+    fewer = nothing = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        causal = rng.binomial(2, 0.4, (30, 1))
+        near = np.where(rng.random((30, 7)) < 0.75, causal, rng.binomial(2, 0.3, (30, 7)))
+        genotypes, region = near[:, :3].astype(np.int8), near[:, 3:].astype(np.int8)
+        seen.clear()
+        try:
+            tests = drawn_tests(rng, 2.5 * causal[:, 0], True)
+            found = explain_set(tests, genotypes, (np.arange(3), None), region)
+        except UserError:  # the cases are separated
+            continue
+        p, draws = seen[0], [one for one in seen[1:] if not np.isnan(one)]
+        if np.isnan(p) or not draws:
+            nothing += np.isnan(p)
+            assert np.isnan(found.untyped), seed
+            continue
+        small = sum(one <= p for one in draws)
+        ended = small == set_phantoms.ENOUGH
+        expected = small / len(draws) if ended else (small + 1) / (len(draws) + 1)
+        assert found.untyped == pytest.approx(expected), seed
+        fewer += len(draws) < 20 and not ended
+    assert nothing and fewer
 
 
 def test_the_region_is_the_nearest_sites_of_the_same_chromosome():
