@@ -204,7 +204,9 @@ def _check_phenotype(
                 "more than two values; set it to 'none' or epistasis.transform to 'median'."
             )
         how = {"founders": founders, "strata": block["strata"], "seed": seed}
-        divide_people(samples, classes, block["replication"], **how)
+        first, _ = divide_people(samples, classes, block["replication"], **how)
+        if block["replication"] == "newcomers":  # founders alone are scanned
+            classes = np.where(first, classes, -1)
     if quantitative and block["power"]:
         raise UserError(
             f"{_WHERE}.power needs cases and controls, and the phenotype of {sheet} has more than "

@@ -97,6 +97,13 @@ def test_studies_that_cannot_be_halved_are_refused_before_any_job(tmp_path):
     check_epistasis(*given, founders=["a"])
     with pytest.raises(UserError, match="0 controls among the newcomers"):
         check_epistasis(*given, founders=["a", "b"])
+    # Newcomers, who are not scanned, do not make founders comparable within a stratum.
+    people = ["A"] * 30 + ["B"] * 30 + ["A", "B"] * 30
+    parted = sheet_of(120, phenotype=["0"] * 30 + ["1"] * 60 + ["0"] * 30)
+    parted = parted.assign(cohort=["a"] * 60 + ["b"] * 60, population=people)
+    given[0] = given[0] | {"strata": "population"}
+    with pytest.raises(UserError, match="all 30 people of population 'A' with a phenotype are con"):
+        check_epistasis(given[0], parted, *given[2:], founders=["a"])
 
 
 def test_leads_are_tested_in_the_other_half_alone(tmp_path):
