@@ -148,3 +148,16 @@ def test_a_panel_that_allows_no_segment_is_said(tmp_path):
     (finding,) = ibd_findings(results, True)
     assert (finding.level, finding.text) == ("warning", said) and advice_on(finding)
     assert not ibd_findings(results, False)
+
+
+def test_no_number_of_haploids_is_minus_zero(tmp_path):
+    """A LOD a little below 0 is shown as 0."""
+    results = study(tmp_path, ["third degree"], [30.0])
+    about = ABOUT | {"ploidy": 1, "limits": {"min_cm": 7, "error_rate": 0.001}, "called": 0}
+    about |= {"pairs_with_segments": 0, "segments": 0, "pairs_fitted": 1, "mean_fraction": 0.0}
+    (results / "ibd/summary.json").write_text(json.dumps(about))
+    pairs = pd.read_csv(results / "ibd/pairs.tsv", sep="\t", dtype=str)
+    pairs = pairs.assign(fraction="1e-05", generations="0.04", LOD="-0.0321")
+    pairs.to_csv(results / "ibd/pairs.tsv", sep="\t", index=False)
+    (row,) = ibd_section(results, results / "figures", True)["rows"]
+    assert [row[key] for key in ("fraction", "generations", "LOD")] == ["0.000", "0.0", "0"]

@@ -157,7 +157,9 @@ def _haploid_notes(about: dict[str, Any]) -> list[str]:
 def _haploid_row(row: dict[str, str]) -> dict[str, str]:
     """A pair of haploids, its numbers rounded."""
     digits = {"total_cM": 1, "longest_cM": 1, "fraction": 3, "generations": 1, "LOD": 0}
-    return row | {name: f"{float(row[name]):.{places}f}" for name, places in digits.items()}
+    # 0.0 is added so that no number is shown as -0.
+    rounded = {name: round(float(row[name]), places) + 0.0 for name, places in digits.items()}
+    return row | {name: f"{value:.{digits[name]}f}" for name, value in rounded.items()}
 
 
 def _notes(about: dict[str, Any]) -> list[str]:
