@@ -28,16 +28,10 @@ from ..core.random_numbers import lots_of
 from ..core.tables import write_table
 from ..core.version import __version__
 from ..engine.backend import Backend, on_cpu
-from ..io.frozen_haplotypes import (
-    HaplotypePart,
-    is_frozen,
-    open_haplotypes,
-    require_intact,
-    site_ids,
-)
+from ..io.frozen_haplotypes import HaplotypePanel, HaplotypePart, site_ids
 from ..io.imputed_vcf import ImputedSites, ImputedVcf
 from .copy_accuracy import N_CLASSES, N_SUMS, Called, accuracy_table, sum_up_sites
-from .haplotype_panel import freeze_haplotypes, reference_files
+from .haplotype_panel import frozen_for, reference_files
 from .phased_targets import (
     LikelyPart,
     LikelyTargets,
@@ -120,18 +114,8 @@ def impute_file(
         raise UserError(f"the output {out} is bgzipped VCF; give it a name that ends in .vcf.gz.")
     files = reference_files(reference)
     require_output(out, target, *files, others=[accuracy_path(out)])
-    out.parent.mkdir(parents=True, exist_ok=True)
-    if is_frozen(reference):
-        if genetic_map:
-            raise UserError(
-                f"{reference} is frozen with its own map; leave --map out, or freeze the reference "
-                "again with this map."
-            )
-        return _impute(target, reference, out, options)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".frozen") as folder:
-        frozen = Path(folder) / "reference.npz"
-        freeze_haplotypes(reference, frozen, genetic_map, threads=options.threads)
-        return _impute(target, frozen, out, options)
+    with frozen_for(reference, genetic_map, out.parent, options.threads) as panel:
+        return _impute(target, panel, out, options)
 
 
 def accuracy_path(out: Path) -> Path:
@@ -139,9 +123,7 @@ def accuracy_path(out: Path) -> Path:
     return beside(str(out).removesuffix(".vcf.gz"), ".accuracy.tsv")
 
 
-def _impute(target: Path, frozen: Path, out: Path, options: CopyOptions) -> dict[str, int]:
-    panel = open_haplotypes(frozen)
-    require_intact(panel)
+def _impute(target: Path, panel: HaplotypePanel, out: Path, options: CopyOptions) -> dict[str, int]:
     read = read_likely if options.likelihoods else read_targets
     targets = read(target, panel, options.threads)
     _name_uncalled(targets)

@@ -13,6 +13,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -166,7 +167,7 @@ def frozen_for(
     with tempfile.TemporaryDirectory(dir=folder, prefix=".frozen") as place:
         frozen = Path(place) / "reference.npz"
         freeze_haplotypes(reference, frozen, genetic_map, threads=threads)
-        yield open_haplotypes(frozen)
+        yield replace(open_haplotypes(frozen), path=reference)  # as sentences name it
 
 
 def reference_files(reference: Path) -> list[Path]:

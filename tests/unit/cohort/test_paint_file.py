@@ -103,6 +103,24 @@ def test_mistakes_get_one_sentence(reference, tmp_path, monkeypatch, capsys, wor
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["paint", "impute"])
+def test_sentences_name_the_reference_that_was_given(tmp_path, capsys, command):
+    """It is frozen in a temporary folder."""
+    head = '##fileformat=VCFv4.2\n##FORMAT=<ID=GT,Number=1,Type=String,Description="">\n'
+    keys = "#CHROM POS ID REF ALT QUAL FILTER INFO FORMAT s1 s2".replace(" ", "\t")
+    files = [tmp_path / name for name in ("two.vcf", "other.vcf")]
+    for contig, path in enumerate(files, start=1):
+        rows = [f"{contig} {10_000 * k + 1} . A C . . . GT 0|1 {k % 2}|0" for k in range(60)]
+        lines = [f"##contig=<ID={contig}>", keys, *(row.replace(" ", "\t") for row in rows), ""]
+        path.write_text(head + "\n".join(lines))
+    out = tmp_path / {"paint": "x.npy", "impute": "x.vcf.gz"}[command]
+    given = {"paint": [files[0], "--target", files[1]]}
+    given["impute"] = [files[1], "--reference", files[0]]
+    assert main([command, *map(str, given[command]), "-o", str(out)]) == 1
+    said = capsys.readouterr().err
+    assert f"no contig with the reference {files[0]}: its" in said and ".frozen" not in said
+
+
 def test_files_beside_the_output_are_no_inputs_and_nobody_elses(reference, tmp_path, capsys):
     mine = tmp_path / "c.samples.tsv"
     command = ["paint", str(reference / "r.npz"), "-o", str(tmp_path / "c.npy")]
