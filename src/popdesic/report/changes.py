@@ -218,10 +218,11 @@ def changes_section(
         if len(set(values := [_value(one, name) for one in (before, now)])) > 1 or name in ALWAYS
     ]
     moved, words = _moved(before, now)
+    sought = all(facts["about"]["close_pairs"] is not None for facts in (before, now))
     related = [
         (name, "closest relative", before["relatives"].get(name), now["relatives"].get(name))
         for name in before["samples"]
-        if before["relatives"].get(name) != now["relatives"].get(name)
+        if sought and before["relatives"].get(name) != now["relatives"].get(name)
     ]
     cohort = dict(zip(outcome.samples["sample"], outcome.samples["cohort"], strict=True))
     rows = pd.DataFrame(

@@ -57,6 +57,8 @@ def known(names: list[str], community: list[str | None], **further) -> dict:
     """Facts of a report."""
     about = {"samples": len(names), "panel": "x", "cohorts": ["old"], "communities": 2}
     about |= {"close_pairs": None}
+    if "relatives" in further:
+        about |= {"close_pairs": {}}
     facts = {"about": about, "findings": {"Samples": len(names)}, "samples": names}
     return facts | {"community": community, "relatives": {}} | further
 
@@ -94,10 +96,11 @@ def test_a_sample_that_left_leaves_no_name(tmp_path):
     """Neither the page nor the file has it, nor does it stand as a relative."""
     facts = known(["a", "gone", "c"], ["1", "1", "2"], relatives={"a": "gone (sibling)"})
     recall(tmp_path, facts)
-    before, remark = recall(tmp_path, known(["a", "c"], ["1", "2"]))
+    now = known(["a", "c"], ["1", "2"], relatives={})
+    before, remark = recall(tmp_path, now)
     assert not remark and before["samples"] == ["a", "c"]
     assert "gone" not in (tmp_path / LAST).read_text()
-    found = compare(tmp_path, before, known(["a", "c"], ["1", "2"]))
+    found = compare(tmp_path, before, now)
     (row,) = found["shown"]
     assert [row[k] for k in ("sample", "what", "before", "now")] == [
         *("a", "closest relative", "a sample that left", "none"),
@@ -135,6 +138,15 @@ def test_relatives_that_a_cohort_brings(tmp_path):
         ("o1", "none", "n1 (full siblings)")
     ]
     assert section["words"][-1] == "1 sample has another closest relative."
+
+
+def test_relatives_that_one_report_did_not_seek_are_no_change(tmp_path):
+    """`compare.analyses` had no kinship then, or has none now."""
+    sought = known(["a", "b"], ["1", "1"], relatives={"a": "b (siblings)", "b": "a (siblings)"})
+    other = known(["a", "b"], ["1", "1"])
+    for before, now in ((sought, other), (other, sought)):
+        assert compare(tmp_path, before, now)["shown"] == []
+    assert len(compare(tmp_path, sought | {"relatives": {}}, sought)["shown"]) == 2
 
 
 def test_kinds_of_pairs_that_were_sought_and_not_found_count_0(tmp_path):
