@@ -29,6 +29,14 @@ SOUGHT = KIN | {"identity"}
 TOO_SHORT = "Degrees are not named: "
 
 
+def judges_relatives(results: Path, analyses: Collection[str]) -> bool:
+    """Whether this run looks for relatives; segments of haploids tell no degrees."""
+    path = results / "ibd/summary.json"
+    if not KING.isdisjoint(analyses) or "ibd" not in analyses:
+        return not KIN.isdisjoint(analyses)
+    return not (path.exists() and read_json(path).get("ploidy") == 1)
+
+
 def untold_by_ancestry(about: dict[str, Any]) -> list[str]:
     """Cohorts whose samples mostly look related to each other by `compare/pc_relate.json`."""
     medians = about.get("median_kinship", {})
@@ -98,7 +106,7 @@ def kin_verdict(
     analyses, max_kinship
         As of `measured_resolution`.
     """
-    judged = None if KIN.isdisjoint(analyses) else judged_relatives(results)
+    judged = judged_relatives(results) if judges_relatives(results, analyses) else None
     if judged is None:
         return None
     _, about = judged

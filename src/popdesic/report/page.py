@@ -29,7 +29,7 @@ from .findings import Finding, find_problems, missing_calls
 from .firstmap import choose_map
 from .glossary import read_terms
 from .inline import FigureText, describe_figures
-from .kin_verdict import KIN, KING
+from .kin_verdict import KING, judges_relatives
 from .methods import describe_methods
 from .multiqc import write_multiqc
 from .outcome import Outcome, closest_pairs
@@ -131,7 +131,8 @@ def write_report(
     warnings = rank_warnings(findings)
     for finding in warnings:  # the last line of a run counts these
         log.warning("%s: %s %s", finding.topic, finding.text, advice_on(finding))
-    relatives = {} if KIN.isdisjoint(compared) else closest_relatives(outcome)
+    judges = judges_relatives(outcome.folder, compared)
+    relatives = closest_relatives(outcome) if judges else {}
     about = facts(outcome, configuration, len(warnings))
     now = report_facts(outcome, about, scans_of(sections), configuration, relatives)
     before, remark = recall(out.parent, now)

@@ -19,7 +19,7 @@ from ..geography.coordinates import has_places
 from ..relatives.options import least_kinship
 from .findings import artefact_words
 from .isolation import isolation_words
-from .kin_verdict import KIN, kin_verdict
+from .kin_verdict import judges_relatives, kin_verdict
 from .newcomers import describe_newcomer
 from .outcome import Outcome
 from .words import join, number, percent, plural
@@ -101,7 +101,7 @@ def facts(outcome: Outcome, configuration: dict, warnings: int) -> dict[str, Any
     """`report/summary.json` without the findings, which are the sentences."""
     axes = outcome.axes
     about = found_communities(outcome.folder, configuration)
-    related = not KIN.isdisjoint(configuration["compare"]["analyses"])
+    related = judges_relatives(outcome.folder, configuration["compare"]["analyses"])
     return {
         "samples": len(outcome.samples),
         "samples_left_out": int(len(outcome.qc) - len(outcome.samples)),

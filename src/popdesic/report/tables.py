@@ -15,7 +15,7 @@ from ..cohort.genotype_choice import missing_rule
 from ..core.schemas import load_schema
 from ..core.version import __version__
 from ..geography.coordinates import has_places
-from .kin_verdict import KIN, KING
+from .kin_verdict import KING, judges_relatives
 from .outcome import Outcome
 from .words import (
     METHODS,
@@ -348,7 +348,7 @@ def _not_asked_for(outcome: Outcome, configuration: dict) -> list[str]:
         "compare/kinship.json": compared - {"ld", "ibd"} or configuration["close_kinship"],
         "compare/kinship.tsv": not KING.isdisjoint(compared),
         "compare/kinship_untold": not KING.isdisjoint(compared),
-        "compare/relatives": not KIN.isdisjoint(compared),
+        "compare/relatives": judges_relatives(outcome.folder, compared),
         "compare/ld": "ld" in compared,
         "compare/prune": "ld" in compared,
         "epistasis/": bool(block["order"] or block["sets"]),

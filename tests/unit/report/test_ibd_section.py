@@ -16,6 +16,7 @@ from popdesic.ibd.degrees import DegreeScale
 from popdesic.relatives.kinship import SAME
 from popdesic.report.advice import advice_on
 from popdesic.report.figures.relatives import draw_relatives
+from popdesic.report.kin_verdict import judges_relatives, kin_verdict
 from popdesic.report.sections.ibd import ibd_findings, ibd_section
 
 ABOUT = {
@@ -161,3 +162,15 @@ def test_no_number_of_haploids_is_minus_zero(tmp_path):
     pairs.to_csv(results / "ibd/pairs.tsv", sep="\t", index=False)
     (row,) = ibd_section(results, results / "figures", True)["rows"]
     assert [row[key] for key in ("fraction", "generations", "LOD")] == ["0.000", "0.0", "0"]
+
+
+def test_relatives_of_a_run_as_diploids_are_not_those_of_haploids(tmp_path):
+    """The sheet had no ploidy at first: `compare/relatives.tsv` is still there."""
+    results = study(tmp_path, ["second degree"], [1700.0])
+    path, asked = results / "ibd/summary.json", {"ibd", "ld"}
+    about = json.loads(path.read_text())
+    assert judges_relatives(results, asked) and kin_verdict(results, 0.0884, asked)
+    path.write_text(json.dumps(about | {"ploidy": 1}))
+    assert not judges_relatives(results, asked) and kin_verdict(results, 0.0884, asked) is None
+    # A study of diploids without `ibd` says nothing of a file of segments.
+    assert judges_relatives(results, {"kinship"}) and not judges_relatives(results, {"ld"})

@@ -10,7 +10,7 @@ import pandas as pd
 from ...core.tables import read_table
 from ...ibd.verdict import SOURCES
 from ..inline import describe_drawn
-from ..kin_verdict import KIN, judged_relatives, measured_resolution, why_no_degrees
+from ..kin_verdict import judged_relatives, judges_relatives, measured_resolution, why_no_degrees
 from ..registry import comparison_figures
 from ..words import number, plural
 
@@ -72,7 +72,8 @@ def comparison_section(
     section: dict[str, Any] = {"kinship": None, "identity": None, "mixture": None}
     for name in section:
         path = results / "compare" / f"{'relatives' if name == 'kinship' else name}.tsv"
-        asked = not KIN.isdisjoint(analyses) if name == "kinship" else name in analyses
+        relatives = name == "kinship"
+        asked = judges_relatives(results, analyses) if relatives else name in analyses
         if not asked or not path.exists():
             continue
         table = read_table(path)

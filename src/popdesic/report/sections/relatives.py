@@ -16,11 +16,11 @@ from ...relatives.kinship import RELATED, SAME, connected_groups, neighbours_of
 from ...relatives.resolution import FIRST, Resolution
 from ..findings import Finding
 from ..kin_verdict import (
-    KIN,
     KING,
     SOUGHT,
     by_ancestry,
     judged_relatives,
+    judges_relatives,
     measured_resolution,
     untold_by_ancestry,
     untold_by_king,
@@ -47,7 +47,7 @@ def relatives_findings(
     by_king = not KING.isdisjoint(analyses)
     found += _untold_findings(untold_by_king(results, analyses))
     found += _small_findings(results) if by_king else []
-    judged = None if KIN.isdisjoint(analyses) else judged_relatives(results)
+    judged = judged_relatives(results) if judges_relatives(results, analyses) else None
     if judged is not None:
         _, about = judged
         # Duplicates are reported as such; unrelated pairs are none.
