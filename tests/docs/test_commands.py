@@ -219,8 +219,6 @@ WAYS: dict[str, Way] = {
         for name in (
             *("ingest.py", "distance.py", "compare.py", "epistasis_cpu.py", "minplus.py"),
             *("phenotypes.py", "sets.py", "null_sets.py"),
-            "null_sets.py --scenes 'cases 1:1' 'cases 1:20' --sets 100000 "
-            "--phenotypes 500 --seed 8",
             "set_phantoms.py ../shared/data",
             "set_phantoms.py ../shared/data --replicates 54 --seed 4",
             *("maps.py", "report.py", "scaling.py"),
@@ -248,6 +246,10 @@ WAYS: dict[str, Way] = {
     },
     f"{BENCH}maps.py --data ../shared/data": Way(
         "quick", " --quick --pca --layouts", "hours at full size; the rest runs without --data"
+    ),
+    f"{BENCH}null_sets.py --scenes 'cases 1:1' 'cases 1:20' --sets 100000 "
+    "--phenotypes 500 --seed 8": Way(
+        "quick", " --quick --sets 400 --phenotypes 100", "minutes at full size"
     ),
     f"{BENCH}painting.py --seeds 11 12 13 14 15 16 --null 101 200": Way(
         "quick", " --quick --seeds 1 --null 1 1", "minutes at full size"
