@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytest.register_assert_rewrite("oracles.epistasis")
 ROOT = Path(__file__).resolve().parents[1]
 #: Folders with the longest files. They are run first, so that no worker waits for another's last.
 LONGEST_FIRST = ("docs", "slurm", "fuzz", "workflow", "golden", "scenes", "simt")

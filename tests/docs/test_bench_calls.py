@@ -1,4 +1,4 @@
-"""Benchmarks call the functions of the package with arguments that these take."""
+"""Files that few machines run call and import what there is: benchmarks, and tests of kernels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
-BENCH = Path(__file__).resolve().parents[1] / "bench"
+TESTS = Path(__file__).resolve().parents[1]
+BENCH, KERNELS = TESTS / "bench", TESTS / "kernels"
 
 
 def imported(tree: ast.Module) -> dict[str, object]:
@@ -46,3 +47,33 @@ def test_calls_fit_the_signatures():
             except TypeError as error:
                 wrong.append(f"{path.name}, line {node.lineno}: {node.func.id}: {error}")
     assert checked > 100 and not wrong, wrong
+
+
+def top_names(path: Path) -> set[str]:
+    """Names that a file has at its top."""
+    names = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {a.asname or a.name for a in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        else:
+            stored = (one for one in ast.walk(node) if isinstance(one, ast.Name))
+            names |= {one.id for one in stored if isinstance(one.ctx, ast.Store)}
+    return names
+
+
+def test_kernel_tests_import_what_there_is():
+    """Of other files of the tests; without a GPU these tests skip before they say so."""
+    checked, wrong = 0, []
+    for path in sorted(KERNELS.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            name = f"{(node.module or '').replace('.', '/')}.py"
+            for source in (KERNELS / name, TESTS / name):
+                if source.is_file():
+                    checked += len(node.names)
+                    absent = {a.name for a in node.names} - top_names(source)
+                    wrong += [f"{path.name}, line {node.lineno}: {name} has no {a}" for a in absent]
+    assert checked > 50 and not wrong, wrong

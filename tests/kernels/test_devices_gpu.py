@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from oracles.epistasis import random_scan
+from oracles.epistasis import assert_same, draw_scan
 from oracles.residuals import random_residuals
 from support.operands import draw_weights
 
@@ -15,7 +15,6 @@ from popdesic.core.errors import UserError
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.devices import KERNEL_VARIABLE, SHARED_VARIABLE, supported_kernels
 from popdesic.epistasis.scan_sites import scan_pairs, scan_residual_pairs, scan_triples
-from popdesic.epistasis.scores import lr_bits, score_tables
 from popdesic.geodesic.closure import close_paths
 
 pytestmark = pytest.mark.gpu
@@ -46,24 +45,18 @@ def small(request, gpu_device, monkeypatch):
 @pytest.mark.parametrize(("order", "n_sites"), [(2, 300), (3, 90)])
 def test_scans(small, order, n_sites, missing, n_samples, score, rng):
     """Shares of cases that small weights express, and a share that needs wide counts."""
-    tables = score_tables(score, *n_samples)
-    data, *_ = random_scan(rng, n_sites, n_samples, missing=missing, tables=tables)
-    data = replace(data, lr_bits=lr_bits(score, sum(n_samples)))
+    data, *_ = draw_scan(rng, score, n_sites, n_samples, missing)
     scans = (
         partial(scan_pairs if order == 2 else scan_triples, one)(data, range(n_sites), 50)
         for one in (small, CPU)
     )
-    found, expected = scans
-    assert found.cost.tolist() == expected.cost.tolist()
-    assert found.sites.tolist() == expected.sites.tolist()
+    assert_same(*scans)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 def test_scans_of_residuals(small, missing, rng):
     data, _ = random_residuals(rng, 300, 1023, missing=missing, effect=60)
-    found, expected = (scan_residual_pairs(one, data, range(300), 50) for one in (small, CPU))
-    assert found.cost.tolist() == expected.cost.tolist()
-    assert found.sites.tolist() == expected.sites.tolist()
+    assert_same(*(scan_residual_pairs(one, data, range(300), 50) for one in (small, CPU)))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "int64"])

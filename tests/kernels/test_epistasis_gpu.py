@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from oracles.epistasis import make_scan, random_partners, random_scan, scan
+from oracles.epistasis import assert_same, draw_scan, make_scan, random_partners, random_scan, scan
 
 from popdesic.epistasis.scan_data import Hits, OneHot, ScanData
 from popdesic.epistasis.scan_sites import scan_pairs, scan_triples
@@ -40,11 +40,6 @@ def gpu(request, gpu_device, monkeypatch):
     return GpuBackend(kernel=kernel)
 
 
-def assert_same(found: Hits, expected: Hits) -> None:
-    assert found.cost.tolist() == expected.cost.tolist()
-    assert found.sites.tolist() == expected.sites.tolist()
-
-
 def run(backend, order, data, first, top, cutoff=None):
     return partial(scan_pairs if order == 2 else scan_triples, backend)(data, first, top, cutoff)
 
@@ -56,9 +51,7 @@ def run(backend, order, data, first, top, cutoff=None):
     [(2, 33, (40, 31)), (2, 2, (3, 2)), (3, 17, (50, 61)), (3, 3, (1, 1)), (2, 70, (300, 257))],
 )
 def test_hits_equal_the_oracle(gpu, rng, missing, score, order, n_sites, n_samples):
-    tables = score_tables(score, *n_samples)
-    data, states, cases = random_scan(rng, n_sites, n_samples, missing=missing, tables=tables)
-    data = replace(data, lr_bits=lr_bits(score, sum(n_samples)))
+    data, states, cases = draw_scan(rng, score, n_sites, n_samples, missing)
     expected = scan(data, states, cases, order, range(n_sites), 20)
     assert_same(run(gpu, order, data, range(n_sites), 20), expected)
 
@@ -69,9 +62,7 @@ def test_hits_equal_the_oracle(gpu, rng, missing, score, order, n_sites, n_sampl
 @pytest.mark.parametrize("score", ["k2", "k2_excess", "gini", "interaction"])
 def test_permitted_partners_and_first_sites_are_respected(gpu, rng, score, order, max_r2, missing):
     n_sites, n_samples = 40 if order == 2 else 20, (90, 70)
-    tables = score_tables(score, *n_samples)
-    data, states, cases = random_scan(rng, n_sites, n_samples, missing=missing, tables=tables)
-    data = replace(data, lr_bits=lr_bits(score, sum(n_samples)))
+    data, states, cases = draw_scan(rng, score, n_sites, n_samples, missing)
     first, permitted = range(3, 11), 0
     while permitted < 10:  # rules drawn at random seldom permit so few
         data = replace(data, partners=random_partners(rng, n_sites, max_r2))

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.epistasis import make_scan, random_partners, random_scan
-from test_epistasis_gpu import assert_same, gpu, rng, run  # noqa: F401
+from oracles.epistasis import assert_same, make_scan, random_partners, random_scan
+from test_epistasis_gpu import gpu, run  # noqa: F401
 
 from popdesic.core.errors import UserError
 from popdesic.epistasis.scan_sites import scan_pairs
@@ -34,7 +34,7 @@ def scanner_of(gpu, order, data, top):  # noqa: F811
     return Scanner(data, order, top, None, gpu.device, gpu.kernel)
 
 
-def draw(rng, n_sites, n_samples, score, missing=0.0, frequencies=THIRDS, copies=()):  # noqa: F811
+def draw(rng, n_sites, n_samples, score, missing=0.0, frequencies=THIRDS, copies=()):
     """Scan data, and states (n_sites, n_samples); `copies`: pairs of sites (from, to)."""
     tables = score_tables(score, *n_samples)
     data, states, cases = random_scan(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from oracles.epistasis import random_partners, scan_of_blocks
+from oracles.epistasis import assert_same, random_partners, scan_of_blocks
 from test_epistasis_blocks_gpu import pinned
-from test_epistasis_gpu import assert_same, gpu, rng, run  # noqa: F401
+from test_epistasis_gpu import gpu, run  # noqa: F401
 
 from popdesic.core.errors import UserError
 from popdesic.engine.backend_cpu import CpuBackend

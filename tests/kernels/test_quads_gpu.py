@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from oracles.epistasis import random_partners, random_scan, scan
+from oracles.epistasis import assert_same, draw_scan, random_partners, scan
 
 from popdesic.epistasis.scan_data import Hits
 from popdesic.epistasis.scan_sites import scan_quads
-from popdesic.epistasis.scores import lr_bits, score_tables
 
 pytestmark = pytest.mark.gpu
 cupy = pytest.importorskip("cupy")
 
 ASSOCIATION = ("k2", "k2_excess", "mutual_information", "gini")
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng()
 
 
 @pytest.fixture(params=("wgmma", "mma", "popc"))
@@ -33,22 +26,11 @@ def gpu(request, gpu_device):
     return GpuBackend(kernel=request.param)
 
 
-def assert_same(found: Hits, expected: Hits) -> None:
-    assert found.cost.tolist() == expected.cost.tolist()
-    assert found.sites.tolist() == expected.sites.tolist()
-
-
-def drawn(rng, score, n_sites, n_samples, missing):
-    tables = score_tables(score, *n_samples)
-    data, states, cases = random_scan(rng, n_sites, n_samples, missing=missing, tables=tables)
-    return replace(data, lr_bits=lr_bits(score, sum(n_samples))), states, cases
-
-
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize("score", [*ASSOCIATION, "interaction"])
 @pytest.mark.parametrize(("n_sites", "n_samples"), [(9, (50, 61)), (4, (1, 1)), (6, (700, 3))])
 def test_hits_equal_the_oracle(gpu, rng, missing, score, n_sites, n_samples):
-    data, states, cases = drawn(rng, score, n_sites, n_samples, missing)
+    data, states, cases = draw_scan(rng, score, n_sites, n_samples, missing)
     expected = scan(data, states, cases, 4, range(n_sites), 20)
     assert_same(scan_quads(gpu, data, range(n_sites), 20), expected)
 
@@ -57,7 +39,7 @@ def test_hits_equal_the_oracle(gpu, rng, missing, score, n_sites, n_samples):
 @pytest.mark.parametrize("n_samples", [(9_000, 7_000), (210_000, 190_000)])
 def test_many_samples(gpu, rng, missing, n_samples):
     """Many stages; then counts above 65 535, which do not share a word."""
-    data, states, cases = drawn(rng, "k2", 6, n_samples, missing)
+    data, states, cases = draw_scan(rng, "k2", 6, n_samples, missing)
     expected = scan(data, states, cases, 4, range(6), 15)
     assert_same(scan_quads(gpu, data, range(6), 15), expected)
 
@@ -69,7 +51,7 @@ def test_every_way_to_count_gives_the_same_hits(gpu, rng, most, missing, monkeyp
 
     for module in (classes_gpu, packing_gpu, scan_gpu):
         monkeypatch.setattr(module, "MAX_SHARED", most)
-    data, states, cases = drawn(rng, "mutual_information", 7, (120, 131), missing)
+    data, states, cases = draw_scan(rng, "mutual_information", 7, (120, 131), missing)
     expected = scan(data, states, cases, 4, range(7), 20)
     assert_same(scan_quads(gpu, data, range(7), 20), expected)
 
@@ -78,7 +60,7 @@ def test_every_way_to_count_gives_the_same_hits(gpu, rng, most, missing, monkeyp
 @pytest.mark.parametrize("n_sites", [69, 137, 300])
 def test_quads_of_several_tiles(gpu, rng, n_sites, missing):
     """The last eleven sites, and the seven that lie around the end of a tile."""
-    data, states, cases = drawn(rng, "k2_excess", n_sites, (900, 860), missing)
+    data, states, cases = draw_scan(rng, "k2_excess", n_sites, (900, 860), missing)
     last = slice(n_sites - 11, n_sites)
     expected = scan(data.of_sites(last), states[last], cases, 4, range(11), 50)
     found = scan_quads(gpu, data, range(last.start, n_sites), 50)
@@ -94,7 +76,7 @@ def test_a_whole_scan_and_its_parts_and_batches(gpu, rng, monkeypatch):
     from popdesic.epistasis import scan_gpu
     from popdesic.epistasis.scan_data import merge_hits
 
-    data, _, _ = drawn(rng, "k2", 70, (300, 257), 0.0)
+    data, _, _ = draw_scan(rng, "k2", 70, (300, 257), 0.0)
     expected = scan_quads(CpuBackend(8), data, range(70), 200)
     assert_same(scan_quads(gpu, data, range(70), 200), expected)
     parts = [scan_quads(gpu, data, part, 200) for part in (range(9), range(9, 31), range(31, 70))]
@@ -105,7 +87,7 @@ def test_a_whole_scan_and_its_parts_and_batches(gpu, rng, monkeypatch):
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 def test_partners_first_sites_and_cutoffs(gpu, rng, missing):
-    data, states, cases = drawn(rng, "gini", 11, (90, 70), missing)
+    data, states, cases = draw_scan(rng, "gini", 11, (90, 70), missing)
     first, permitted = range(1, 5), 0
     while not permitted:  # rules drawn at random may permit nothing
         data = replace(data, partners=random_partners(rng, 11, 0.2))

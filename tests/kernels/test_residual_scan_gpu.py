@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from oracles import residuals as oracle
-from oracles.epistasis import random_partners
+from oracles.epistasis import assert_same, random_partners
 
 from popdesic.epistasis.scan_sites import scan_residual_pairs
 
@@ -29,11 +29,6 @@ def on_cpu(data, *given):
     from popdesic.engine.backend_cpu import CpuBackend
 
     return scan_residual_pairs(CpuBackend(threads=8), data, *given)
-
-
-def assert_same(found, expected) -> None:
-    assert found.cost.tolist() == expected.cost.tolist()
-    assert found.sites.tolist() == expected.sites.tolist()
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1, 1.0])

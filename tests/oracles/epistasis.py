@@ -40,6 +40,20 @@ def random_scan(
     return make_scan(states, cases, order.astype(np.int32), *tables), states, cases
 
 
+def draw_scan(
+    rng: np.random.Generator, score: str, n_sites: int, n_samples: tuple[int, int], missing: float
+) -> tuple[ScanData, np.ndarray, np.ndarray]:
+    """As `random_scan`, with the tables of a score."""
+    tables = score_tables(score, *n_samples)
+    data, states, cases = random_scan(rng, n_sites, n_samples, missing=missing, tables=tables)
+    return replace(data, lr_bits=lr_bits(score, sum(n_samples))), states, cases
+
+
+def assert_same(found: Hits, expected: Hits) -> None:
+    assert found.cost.tolist() == expected.cost.tolist()
+    assert found.sites.tolist() == expected.sites.tolist()
+
+
 def make_scan(states, cases, rank, total, part) -> ScanData:
     """Scan data from states (0, 1 stored; 2 missing; 3 not stored), plane by plane."""
     kinds = [0, 1, 2] if (states == 2).any() else [0, 1]

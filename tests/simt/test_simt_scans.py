@@ -8,27 +8,15 @@ from functools import partial
 
 import pytest
 from oracles import residuals as oracle
-from oracles.epistasis import random_partners, random_scan, scan
+from oracles.epistasis import assert_same, draw_scan, random_partners, scan
 
 from popdesic.core.errors import UserError
 from popdesic.epistasis.scan_data import Hits
 from popdesic.epistasis.scan_sites import scan_pairs, scan_residual_pairs, scan_triples
-from popdesic.epistasis.scores import lr_bits, score_tables
-
-
-def assert_same(found: Hits, expected: Hits) -> None:
-    assert found.cost.tolist() == expected.cost.tolist()
-    assert found.sites.tolist() == expected.sites.tolist()
 
 
 def run(backend, order, data, first, top, cutoff=None):
     return partial(scan_pairs if order == 2 else scan_triples, backend)(data, first, top, cutoff)
-
-
-def drawn(rng, score, n_sites, n_samples, missing):
-    tables = score_tables(score, *n_samples)
-    data, states, cases = random_scan(rng, n_sites, n_samples, missing=missing, tables=tables)
-    return replace(data, lr_bits=lr_bits(score, sum(n_samples))), states, cases
 
 
 @pytest.mark.parametrize(
@@ -41,7 +29,7 @@ def test_hits_equal_the_oracle(machine, rng, kernel, missing, score, order, n_si
     from popdesic.engine.backend_gpu import GpuBackend
 
     machine.backward = missing > 0
-    data, states, cases = drawn(rng, score, n_sites, n_samples, missing)
+    data, states, cases = draw_scan(rng, score, n_sites, n_samples, missing)
     expected = scan(data, states, cases, order, range(n_sites), 20)
     assert_same(run(GpuBackend(kernel=kernel), order, data, range(n_sites), 20), expected)
     assert machine.launched.count("epistasis_scan") >= order - 1
@@ -55,7 +43,7 @@ def test_the_size_of_batches_changes_no_hit(machine, rng, batch, missing, monkey
     from popdesic.epistasis import scan_gpu
 
     monkeypatch.setattr(scan_gpu, "BATCH", batch)
-    data, states, cases = drawn(rng, "k2", 9, (50, 61), missing)
+    data, states, cases = draw_scan(rng, "k2", 9, (50, 61), missing)
     expected = scan(data, states, cases, 3, range(9), 20)
     assert_same(run(GpuBackend(kernel="mma"), 3, data, range(9), 20), expected)
     # Of first sites that have two sites behind them; drawn sites may have no carrier.
@@ -76,7 +64,7 @@ def test_the_bound_rules_out_none_of_the_best(machine, rng, score, order, monkey
         ClassBest, "merge", lambda best, found: (written.append(len(found)), merge(best, found))
     )
     n_sites = 40 if order == 2 else 14
-    data, states, cases = drawn(rng, score, n_sites, (420, 380), 0.0)
+    data, states, cases = draw_scan(rng, score, n_sites, (420, 380), 0.0)
     expected = scan(data, states, cases, order, range(n_sites), 10)
     cutoff = int(expected.cost[-1])
     found = run(GpuBackend(kernel="mma"), order, data, range(n_sites), 10, cutoff)
@@ -108,7 +96,9 @@ def test_many_stages_pass_through_the_slots(machine, rng, kernel, missing, order
 
     machine.device = replace(machine.device, multiprocessors=1)
     machine.backward = (missing > 0) == (kernel == "mma")
-    data, states, cases = drawn(rng, "k2", 70, (2300, 1700) if order == 2 else (700, 600), missing)
+    data, states, cases = draw_scan(
+        rng, "k2", 70, (2300, 1700) if order == 2 else (700, 600), missing
+    )
     expected = scan(data, states, cases, order, first, 50)
     assert_same(run(GpuBackend(kernel=kernel), order, data, first, 50), expected)
 
@@ -119,7 +109,7 @@ def test_partners_first_sites_and_cutoffs(rng, order, missing):
     from popdesic.engine.backend_gpu import GpuBackend
 
     n_sites, first = 30 if order == 2 else 10, range(3, 8)
-    data, states, cases = drawn(rng, "k2", n_sites, (90, 70), missing)
+    data, states, cases = draw_scan(rng, "k2", n_sites, (90, 70), missing)
     permitted = 0
     while not permitted:  # rarely, rules drawn at random permit nothing
         data = replace(data, partners=random_partners(rng, n_sites, 0.05))
@@ -138,7 +128,7 @@ def test_classes_whose_ratio_no_small_weights_express(rng, order):
     """Counts of both classes then lie in words of their own (WIDE)."""
     from popdesic.engine.backend_gpu import GpuBackend
 
-    data, states, cases = drawn(rng, "k2", 11, (700, 3), 0.0)
+    data, states, cases = draw_scan(rng, "k2", 11, (700, 3), 0.0)
     expected = scan(data, states, cases, order, range(11), 20)
     assert_same(run(GpuBackend(kernel="popc"), order, data, range(11), 20), expected)
 
@@ -149,7 +139,7 @@ def test_more_pass_than_a_launch_has_room_for(machine, rng, monkeypatch):
     from popdesic.epistasis import launches_gpu
 
     monkeypatch.setattr(launches_gpu, "CAPACITY", 6200)  # an item holds up to 6 112 pairs
-    data, states, cases = drawn(rng, "k2", 140, (40, 31), 0.0)
+    data, states, cases = draw_scan(rng, "k2", 140, (40, 31), 0.0)
     expected = scan(data, states, cases, 2, range(140), 20)
     assert_same(scan_pairs(GpuBackend(kernel="popc"), data, range(140), 20), expected)
     assert machine.launched.count("epistasis_scan") > 2
@@ -160,7 +150,7 @@ def test_margins_and_scratch_in_shared_memory(machine, rng):
     from popdesic.engine.backend_gpu import GpuBackend
 
     machine.device = replace(machine.device, capability=90, shared_bytes=232_448)
-    data, states, cases = drawn(rng, "k2", 9, (50, 61), 0.1)
+    data, states, cases = draw_scan(rng, "k2", 9, (50, 61), 0.1)
     expected = scan(data, states, cases, 3, range(9), 20)
     assert_same(scan_triples(GpuBackend(kernel="mma"), data, range(9), 20), expected)
 
@@ -174,7 +164,7 @@ def test_less_shared_memory(machine, schedule, rng, shared_bytes, kernel, order,
 
     machine.device = replace(machine.device, shared_bytes=shared_bytes, multiprocessors=1)
     first = range(61, 63) if order == 2 else range(61, 62)
-    data, states, cases = drawn(rng, "k2", 70, (700, 600), missing)
+    data, states, cases = draw_scan(rng, "k2", 70, (700, 600), missing)
     expected = scan(data, states, cases, order, first, 20)
     try:
         found = run(GpuBackend(kernel=kernel), order, data, first, 20)
