@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from support.polyploid_calls import draw_calls, write_calls
 
 from popdesic.cohort.first_ploidies import first_ploidies
 from popdesic.core.errors import UserError
@@ -31,29 +32,16 @@ N_SAMPLES, N_SITES = 6, 60
 
 def write_both(folder, calls, alt="C", keys="GT"):
     """The same records as text and as BCF."""
-    names = "\t".join(f"s{k}" for k in range(len(calls[0])))
-    rows = [
-        "\t".join(["1", str(10 + k), ".", "A", alt, ".", ".", ".", keys, *row])
-        for k, row in enumerate(calls)
-    ]
-    (folder / "a.vcf").write_text("\n".join([HEAD + names, *rows, ""]))
+    write_calls(folder / "a.vcf", HEAD, calls, alt, keys)
     command = ["bcftools", "view", "--no-version", "-Ob", "-o", "a.bcf", "a.vcf"]
     subprocess.run(command, cwd=folder, check=True)
     return folder / "a.vcf", folder / "a.bcf"
 
 
 def drawn(ploidy: np.ndarray, alleles: int, seed: int):
-    """Calls of these ploidies, phased or not, some missing, with depth and quality."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for _ in range(N_SITES):
-        row = []
-        for p in ploidy.tolist():
-            own = ["."] * p if rng.random() < 0.1 else rng.integers(0, alleles, p).astype(str)
-            call = "/|"[rng.integers(2)].join(own)
-            row.append(f"{call}:{rng.integers(0, 20)}:{rng.integers(0, 99) / 2}:x{'yz' * p}")
-        rows.append(row)
-    return rows
+    """As `draw_calls`, with filters of calls of several lengths."""
+    rows = draw_calls(ploidy, N_SITES, alleles, seed)
+    return [[f"{c}:x{'yz' * p}" for c, p in zip(row, ploidy, strict=True)] for row in rows]
 
 
 def read(path, policy, **options):

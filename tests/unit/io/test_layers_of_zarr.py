@@ -9,6 +9,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 from bio2zarr import vcf as vcf2zarr
+from support.polyploid_calls import draw_calls, write_calls
 
 from popdesic.cohort.first_ploidies import first_ploidies
 from popdesic.cohort.ingest import ingest_cohort
@@ -34,12 +35,7 @@ N_SAMPLES, N_SITES = 6, 60
 
 def write_both(folder, calls, alt="C", keys="GT", contig="1"):
     """The same records as text and as VCF-Zarr of small chunks."""
-    names = "\t".join(f"s{k}" for k in range(len(calls[0])))
-    rows = [
-        "\t".join([contig, str(10 + k), ".", "A", alt, ".", ".", ".", keys, *row])
-        for k, row in enumerate(calls)
-    ]
-    (folder / "a.vcf").write_text("\n".join([HEAD + names, *rows, ""]))
+    write_calls(folder / "a.vcf", HEAD, calls, alt, keys, contig)
     for command in ("bgzip -kf a.vcf", "tabix -f a.vcf.gz"):
         subprocess.run(command.split(), cwd=folder, check=True)
     sizes = {"variants_chunk_size": 13, "samples_chunk_size": 4}
@@ -47,20 +43,6 @@ def write_both(folder, calls, alt="C", keys="GT", contig="1"):
     shutil.rmtree(store, ignore_errors=True)
     vcf2zarr.convert([folder / "a.vcf.gz"], store, worker_processes=0, **sizes)
     return folder / "a.vcf.gz", store
-
-
-def drawn(ploidy: np.ndarray, alleles: int, seed: int):
-    """Calls of these ploidies, phased or not, some missing, with depth and quality."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for _ in range(N_SITES):
-        row = []
-        for p in ploidy.tolist():
-            own = ["."] * p if rng.random() < 0.1 else rng.integers(0, alleles, p).astype(str)
-            call = "/|"[rng.integers(2)].join(own)
-            row.append(f"{call}:{rng.integers(0, 20)}:{rng.integers(0, 99) / 2}")
-        rows.append(row)
-    return rows
 
 
 def read(path, policy, **options):
@@ -75,7 +57,7 @@ def read(path, policy, **options):
 def test_a_store_is_read_as_text(tmp_path, kinds, several):
     """Genotypes of all layers and all counts, with limits on calls, and with several ALT."""
     ploidy = np.resize(kinds, N_SAMPLES)
-    calls = drawn(ploidy, 2 + several, sum(kinds))
+    calls = draw_calls(ploidy, N_SITES, 2 + several, sum(kinds))
     paths = write_both(tmp_path, calls, "C,G" if several else "C", "GT:DP:GQ")
     names = [f"s{k}" for k in range(N_SAMPLES)]
     each = dict(zip(names, ploidy.tolist(), strict=True))
@@ -92,7 +74,7 @@ def test_a_store_is_read_as_text(tmp_path, kinds, several):
 
 def test_a_cohort_has_the_bytes_of_its_vcf(tmp_path):
     ploidy = np.resize((2, 4), N_SAMPLES)
-    paths = write_both(tmp_path, drawn(ploidy, 2, 5), "C", "GT:DP:GQ")
+    paths = write_both(tmp_path, draw_calls(ploidy, N_SITES, 2, 5), "C", "GT:DP:GQ")
     files = []
     for path, out in zip(paths, ("text", "zarr"), strict=True):
         (tmp_path / out).mkdir()
