@@ -107,12 +107,12 @@ def expected_content(
         listed_size += listed_bytes(own, n)
         genotypes = unpack_bed(own, n)
         called = (genotypes >= 0).sum(axis=1)
-        share = np.maximum(genotypes, 0).sum(axis=1) / np.maximum(2 * called, 1)
-        common += int((np.minimum(share, 1 - share) >= min_maf).sum())
+        af = np.maximum(genotypes, 0).sum(axis=1) / np.maximum(2 * called, 1)
+        common += int((np.minimum(af, 1 - af) >= min_maf).sum())
     sites = _stated_sites(source, len(listed))
     if sites is None:
         # Not the mean of quotients: blocks are met as often as they are, not as they are large.
-        sites = sum(number for number, _, _ in parts) / sum(share for _, share, _ in parts)
+        sites = sum(one[0] for one in parts) / sum(one[1] for one in parts)
     each = sites / looked
     row_bytes = bed_row_bytes(n) * sites
     # Places of a small file overlap.

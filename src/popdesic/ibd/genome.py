@@ -90,11 +90,7 @@ def prepare_genome(
     is used, so that no segment is found; `not_searched` of `summary` says why.
     """
     table, _ = load_panel(panel)
-    cm = None
-    if genetic_map:
-        from ..cohort.genetic_maps import read_map
-
-        cm = read_map(Path(genetic_map), table)
+    cm = map_positions(genetic_map, table)
     af = table.af.to_numpy(np.float64)
     haploid = apart_contigs(table.chrom, x_contigs)
     in_region = in_regions(table, regions) & ~haploid
@@ -146,6 +142,15 @@ def prepare_genome(
     write_npz(out, cm=sites.cm, used=sites.used)
     write_json(summary, about)
     return about
+
+
+def map_positions(genetic_map: str, sites: pd.DataFrame) -> np.ndarray | None:
+    """Genetic positions of sites by `genetic_map`, float64 (n_sites,); None without one."""
+    if not genetic_map:
+        return None
+    from ..cohort.genetic_maps import read_map
+
+    return read_map(Path(genetic_map), sites)
 
 
 def apart_contigs(chrom: pd.Series, x_contigs: Sequence[str]) -> np.ndarray:

@@ -27,7 +27,7 @@ from ..engine.terms import Planes
 from ..io.sites import contig_runs
 from ..relatives.identity import genotypes_of
 from .definition import LD_CM, MOST_R2, SegmentLimits
-from .genome import apart_contigs, spread_founders
+from .genome import apart_contigs, map_positions, spread_founders
 from .haploid import allele_ratios
 from .windows import FEWEST_SAMPLES, GeneticSites
 
@@ -64,11 +64,9 @@ def prepare_haploids(
         used, so that no segment is found, and `not_searched` says why.
     """
     table, _ = load_panel(panel)
-    cm = table.pos.to_numpy(np.float64) / 1e6
-    if genetic_map:
-        from ..cohort.genetic_maps import read_map
-
-        cm = read_map(Path(genetic_map), table)
+    cm = map_positions(genetic_map, table)
+    if cm is None:
+        cm = table.pos.to_numpy(np.float64) / 1e6
     af = table.af.to_numpy(np.float64)
     chrom, pos = table.chrom.to_numpy(), table.pos.to_numpy(np.int64)
     left_out = apart_contigs(table.chrom, [])
