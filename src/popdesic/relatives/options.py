@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from ..cohort.prune_options import parse_pruning, parse_window
 from ..core.errors import UserError, shorten
@@ -22,6 +23,11 @@ LISTED_PRUNING = ["500 kb", 1, 0.2]
 def least_kinship(config: dict) -> float:
     """Kinship from which on pairs are listed."""
     return config["close_kinship"] or SECOND_DEGREE
+
+
+def is_measured(analyses: Collection[str], max_kinship: float) -> bool:
+    """Whether samples are compared: for tables (`compare.analyses`), or to define the axes."""
+    return bool(max_kinship or set(analyses) - {"ld", "ibd"})
 
 
 def most_related(config: dict) -> int:

@@ -17,7 +17,7 @@ import pandas as pd
 from ..core.files import read_json
 from ..core.tables import read_table
 from ..core.version import __version__
-from .outcome import Outcome
+from .outcome import Outcome, found_communities, read_if_there
 from .words import join, number, plural
 
 #: Facts beside the page. No result, so without a checksum; a broken file counts as none.
@@ -70,12 +70,11 @@ def report_facts(
         of them ``community``, or None; ``relatives``: as given.
     """
     results = outcome.folder
-    communities = bool(configuration["communities"]["methods"])
-    groups = _read(results / "communities/communities.json") if communities else {}
+    groups = found_communities(results, configuration)
     described = configuration["population"]["analyses"]
-    populations = _read(results / "population/summary.json") if described else {}
+    populations = read_if_there(results / "population/summary.json") if described else {}
     by_segments = "ibd" in configuration["compare"]["analyses"]
-    segments = _read(results / "ibd/summary.json") if by_segments else {}
+    segments = read_if_there(results / "ibd/summary.json") if by_segments else {}
     findings: dict[str, Any] = {
         "Cohorts": len(about["cohorts"]),
         "Founder cohorts": len(about["founders"]),
@@ -103,7 +102,7 @@ def report_facts(
     path = results / "communities/partition.tsv"
     names = list(outcome.samples["sample"])
     member = {}
-    if communities and path.exists():
+    if configuration["communities"]["methods"] and path.exists():
         table = read_table(path)
         member = dict(zip(table["sample"], table["community"], strict=True))
     return {
@@ -309,8 +308,3 @@ def marked_samples(changes: dict[str, Any] | None) -> pd.DataFrame | None:
         return None
     marks = changes["rows"].groupby("sample", sort=False)["what"].agg(" and ".join)
     return pd.DataFrame({"sample": marks.index, MARK: marks.to_numpy()})
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """A JSON file, or nothing where the analysis did not run."""
-    return read_json(path) if path.exists() else {}

@@ -12,6 +12,7 @@ from ..core.files import read_json
 from ..core.tables import read_table
 from ..ibd.verdict import CLOSE, SHORT, STRANGERS, WIDE
 from ..relatives.kinship import SAME, untold_cohorts
+from ..relatives.options import is_measured
 from ..relatives.resolution import FIRST, SECOND, THIRD, Resolution, load_resolution
 from .words import count_relations, join, number, plural
 
@@ -67,8 +68,8 @@ def measured_resolution(
         `close_kinship`.
     """
     path = results / "compare/kinship.json"
-    measured = max_kinship > 0 or not {"ld", "ibd"}.issuperset(analyses)
-    return load_resolution(path) if measured and path.exists() else None
+    asked = is_measured(analyses, max_kinship)
+    return load_resolution(path) if asked and path.exists() else None
 
 
 def judged_relatives(results: Path) -> tuple[pd.DataFrame, dict[str, Any]] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -258,3 +259,15 @@ def _described(
         [(names[i], names[j], d, d / median if median > 0 else np.nan) for d, i, j in best],
         columns=["sample_a", "sample_b", "distance", "of_median"],
     )
+
+
+def read_if_there(path: Path) -> dict[str, Any]:
+    """A JSON file, or nothing where the analysis did not run."""
+    return read_json(path) if path.exists() else {}
+
+
+def found_communities(results: Path, configuration: dict) -> dict[str, Any]:
+    """`communities/communities.json`, or nothing where this run looks for none."""
+    if not configuration["communities"]["methods"]:
+        return {}
+    return read_if_there(results / "communities/communities.json")

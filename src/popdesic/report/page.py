@@ -32,7 +32,7 @@ from .inline import FigureText, describe_figures
 from .kin_verdict import KING, judges_relatives
 from .methods import describe_methods
 from .multiqc import write_multiqc
-from .outcome import Outcome, closest_pairs
+from .outcome import Outcome, closest_pairs, found_communities
 from .packs import elements, store_for
 from .pagedata import closest_relatives, map_title, page_data, to_json
 from .sections.checks import check_section
@@ -46,7 +46,7 @@ from .sections.imputation import beagle_findings, genotype_findings, imputation_
 from .sections.newcomers import newcomer_findings
 from .sections.population import population_section
 from .sections.relatives import amount_of_sites, relatives_findings
-from .story import Sentence, facts, found_communities, tell
+from .story import Sentence, facts, tell
 from .tables import (
     cohort_rows,
     file_rows,

@@ -13,7 +13,6 @@ from typing import Any
 
 import pandas as pd
 
-from ..core.files import read_json
 from ..core.tables import read_table
 from ..geography.coordinates import has_places
 from ..relatives.options import least_kinship
@@ -21,7 +20,7 @@ from .findings import artefact_words
 from .isolation import isolation_words
 from .kin_verdict import judges_relatives, kin_verdict
 from .newcomers import describe_newcomer
-from .outcome import Outcome
+from .outcome import Outcome, found_communities, read_if_there
 from .words import join, number, percent, plural
 
 #: Most newcomers that have a sentence each; of more, one sentence counts them.
@@ -117,11 +116,6 @@ def facts(outcome: Outcome, configuration: dict, warnings: int) -> dict[str, Any
     }
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """A JSON file, or nothing where the analysis did not run."""
-    return read_json(path) if path.exists() else {}
-
-
 def _input(outcome: Outcome) -> Sentence:
     read, kept = len(outcome.qc), len(outcome.samples)
     text = (
@@ -191,13 +185,6 @@ def _axes(outcome: Outcome) -> list[Sentence]:
     verb = "exceeds" if count == 1 else "exceed"
     text = f"{plural(count, 'principal component')} {verb} chance ({test}). {explained}."
     return [Sentence("Structure", text, "maps")]
-
-
-def found_communities(results: Path, configuration: dict) -> dict[str, Any]:
-    """`communities/communities.json`, or nothing where this run looks for none."""
-    if not configuration["communities"]["methods"]:
-        return {}
-    return _read(results / "communities/communities.json")
 
 
 def _communities(outcome: Outcome, configuration: dict) -> list[Sentence]:
@@ -282,7 +269,7 @@ def _agreement(outcome: Outcome, color_by: str) -> str:
 
 
 def _populations(results: Path) -> list[Sentence]:
-    about = _read(results / "population/summary.json")
+    about = read_if_there(results / "population/summary.json")
     path = results / "population/pairs.tsv"
     if not about.get("pairs") or not path.exists():
         return []
@@ -313,7 +300,7 @@ def _with_error(pair: pd.Series) -> str:
 
 def _counts_of_relatives(results: Path) -> dict[str, int] | None:
     """Number of pairs by the verdict on them; None where no analysis looks for relatives."""
-    return _read(results / "compare/relatives.json").get("relations")
+    return read_if_there(results / "compare/relatives.json").get("relations")
 
 
 def _relatives(results: Path, configuration: dict) -> list[Sentence]:
@@ -324,7 +311,7 @@ def _relatives(results: Path, configuration: dict) -> list[Sentence]:
 
 def _artefacts(results: Path) -> list[Sentence]:
     """Cohorts that were genotyped otherwise than others at some sites, if there are any."""
-    about = _read(results / "qc/artefacts.json")
+    about = read_if_there(results / "qc/artefacts.json")
     some = [one for one in about.get("cohorts", []) if one["departs"]]
     if not some:
         return []
@@ -343,7 +330,7 @@ def _artefacts(results: Path) -> list[Sentence]:
 
 def _segments(results: Path) -> list[Sentence]:
     """Pairs that share segments by descent, where they were sought."""
-    about = _read(results / "ibd/summary.json")
+    about = read_if_there(results / "ibd/summary.json")
     if not about or about.get("not_searched"):
         return []
     least = about["limits"]["min_cm"]
@@ -368,7 +355,9 @@ def _newcomers(outcome: Outcome, color_by: str) -> list[Sentence]:
 
 
 def _geography(outcome: Outcome, configuration: dict) -> list[Sentence]:
-    about = _read(outcome.folder / "geography/isolation.json") if has_places(outcome.qc) else {}
+    about = (
+        read_if_there(outcome.folder / "geography/isolation.json") if has_places(outcome.qc) else {}
+    )
     if not about.get("all"):
         return []
     structure = found_communities(outcome.folder, configuration)

@@ -15,6 +15,7 @@ from ..cohort.genotype_choice import missing_rule
 from ..core.schemas import load_schema
 from ..core.version import __version__
 from ..geography.coordinates import has_places
+from ..relatives.options import is_measured
 from .kin_verdict import KING, judges_relatives
 from .outcome import Outcome
 from .words import (
@@ -345,7 +346,7 @@ def _not_asked_for(outcome: Outcome, configuration: dict) -> list[str]:
         "geography/": has_places(outcome.qc),
         "population/": bool(configuration["population"]["analyses"]),
         "ibd/": "ibd" in compared or configuration["communities"]["space"] == "ibd",
-        "compare/kinship.json": compared - {"ld", "ibd"} or configuration["close_kinship"],
+        "compare/kinship.json": is_measured(compared, configuration["close_kinship"]),
         "compare/kinship.tsv": not KING.isdisjoint(compared),
         "compare/kinship_untold": not KING.isdisjoint(compared),
         "compare/relatives": judges_relatives(outcome.folder, compared),

@@ -12,6 +12,7 @@ import copy
 
 from ..core.errors import UserError
 from ..core.limits import BLOCK_MODEL_LIMIT, DENSE_LIMIT
+from ..relatives.options import is_measured
 
 #: Most nearest samples that the kernels keep of each sample.
 MOST_KEPT = 256
@@ -41,7 +42,7 @@ def is_compared(config: dict) -> bool:
 
     Then a sparse one computes neighbours and comparisons from planes that are read once.
     """
-    return bool(config["close_kinship"] or set(config["compare"]["analyses"]) - {"ld", "ibd"})
+    return is_measured(config["compare"]["analyses"], config["close_kinship"])
 
 
 def without_pairs(config: dict, n_samples: int, *, placed: bool) -> tuple[dict, list[str]]:
