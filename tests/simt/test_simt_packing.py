@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.epistasis import scan
+from oracles.epistasis import assert_same, draw_scan, scan
 
-from simt.test_simt_scans import assert_same, drawn, run
+from simt.test_simt_scans import run
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_counts_in_two_words(limit, rng, kernel, missing, score, order, n_sites)
     from popdesic.engine.backend_gpu import GpuBackend
 
     limit(-1, 0.0)
-    data, states, cases = drawn(rng, score, n_sites, (40, 31), missing)
+    data, states, cases = draw_scan(rng, score, n_sites, (40, 31), missing)
     expected = scan(data, states, cases, order, range(n_sites), 20)
     assert_same(run(GpuBackend(kernel=kernel), order, data, range(n_sites), 20), expected)
 
@@ -49,7 +49,7 @@ def test_blocks_of_both_kinds(limit, machine, rng, missing):
     limit(13)
     # One draw in 20 has no two sites with so many people in common (in 1 000 if none is missing).
     for _ in range(9):
-        data, states, cases = drawn(rng, "k2", 70, (60, 51), missing)
+        data, states, cases = draw_scan(rng, "k2", 70, (60, 51), missing)
         scanner = Scanner(data, 3, 30, None, machine.device, "popc")
         if scanner.overflowing is not None:
             break
@@ -70,7 +70,7 @@ def test_largest_counts_of_pairs(limit, machine, rng, missing, monkeypatch):
     limit(0)
     monkeypatch.setattr(packing_gpu, "TABLES_SHARE", 0.0)
     n = 70
-    data, states, cases = drawn(rng, "k2", n, (40, 31), missing)
+    data, states, cases = draw_scan(rng, "k2", n, (40, 31), missing)
     scanner = Scanner(data, 3, 5, None, machine.device, "popc")
     scanner.split_accumulators = 1
     found = scanner._measure_pairs()
