@@ -18,6 +18,7 @@ from popdesic.cohort.species import (
     species_words,
     with_species,
 )
+from popdesic.core.errors import UserError
 from popdesic.core.schemas import load_schema
 from popdesic.population.options import block_of
 from popdesic.study.configuration import fill_config
@@ -122,8 +123,10 @@ def test_without_a_species_nothing_changes():
 
 def test_rates():
     assert rate_of("1.1 cM/Mb") == 1.1 and rate_of("375cM/Mb") == 375
-    assert rate_of("maps/chr1.txt") is rate_of("") is rate_of(None) is rate_of("-1 cM/Mb") is None
-    assert rate_of("0.0 cM/Mb") is None and map_file("0 cM/Mb") == "0 cM/Mb", "no file: refused"
+    assert rate_of("maps/chr1.txt") is rate_of("") is rate_of(None) is rate_of("maps/cM/Mb") is None
+    for wrong in ("0 cM/Mb", "0.0cM/Mb", "-1 cM/Mb", "1,1 cM/Mb", "1.1 cm/mb", "cM/Mb"):
+        with pytest.raises(UserError, match="is no recombination rate"):
+            map_file(wrong)
     assert map_file("2 cM/Mb") == "" and map_file("a.txt") == "a.txt"
     sites = pd.DataFrame({"chrom": ["1", "1", "9"], "pos": [1_000_000, 3_000_000, 500_000]})
     np.testing.assert_allclose(read_map("2 cM/Mb", sites), [2, 6, 1])
