@@ -44,7 +44,7 @@ def test_a_small_study_is_one_job_with_a_gpu_and_the_same_bytes(slurm: Sandbox, 
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "15 people: one Slurm job" in done.stderr
+    assert "15 samples: one Slurm job" in done.stderr
     assert "Elapsed time" in done.stderr  # the output of the job
     (job,) = jobs_of(study, slurm)
     assert (job["JobState"], job["Partition"], job["TresPerJob"]) == (

@@ -157,7 +157,7 @@ def test_maps_of_everyone_give_the_mean_of_the_nearest(placed, tmp_path):
     text = (study / "config/config.yaml").read_text()
     (study / "config/config.yaml").write_text(text.replace("stable: true", "stable: false"))
     said = place_sample(out / "one.vcf", study, out=tmp_path / "place", threads=2)
-    assert "weighted mean of the nearest people" in said and "projected as a" not in said
+    assert "weighted mean of the nearest samples" in said and "projected as a" not in said
 
 
 def test_relatives_in_a_cohort_where_kinship_fails_are_not_told(placed, tmp_path):

@@ -217,14 +217,14 @@ def check_covariates(people: pd.DataFrame, covariates: list[str], shown: str) ->
             text = people[column][~people[column].isin(UNKNOWN)]
             held = f"is '{text.iloc[0]}' for all" if len(text) else "is unknown for all"
             raise UserError(
-                f"{where} '{column}', which {held} {len(people)} people with a phenotype in "
+                f"{where} '{column}', which {held} {len(people)} samples with a phenotype in "
                 f"{shown}; leave it out."
             )
         known &= np.isfinite(base).all(axis=1)
         if not independent_columns(base[known], values[known]):
             before = ", ".join(f"'{one}'" for one in covariates[: covariates.index(column)])
             raise UserError(
-                f"{where} '{column}', which follows from {before} for every person of {shown}; "
+                f"{where} '{column}', which follows from {before} for every sample of {shown}; "
                 "leave one of them out."
             )
         base = np.concatenate([base, values], axis=1)

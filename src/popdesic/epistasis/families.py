@@ -104,7 +104,7 @@ def family_model(null: NullModel, relatives: Relatives) -> FamilyModel | None:
     relatives = relatives.of(counts[relatives.first] & counts[relatives.second])
     if not counts.all():
         log.warning(
-            "%d people are duplicates of others with the same phenotype: each counts once",
+            "%d samples are duplicates of others with the same phenotype: each counts once",
             int((~counts).sum()),
         )
     relatives = _of_manageable_families(relatives, n)
@@ -123,7 +123,7 @@ def _of_manageable_families(relatives: Relatives, n: int) -> Relatives:
             break
     if len(kept) < len(relatives):
         log.warning(
-            "a family has more than %d people: pairs with a kinship below %g are taken for "
+            "a family has more than %d samples: pairs with a kinship below %g are taken for "
             "unrelated, so that p-values of interactions hold only roughly",
             *(MOST_PEOPLE, least),
         )

@@ -98,13 +98,14 @@ def fit_null_model(
         count = min(axes.significant, axes.scores.shape[1], MOST_PCS) if pcs == "auto" else int(pcs)
         if pcs == "auto" and count > max(room, 0):
             log.warning(
-                "null model: %d of %d significant components are taken; there are too few people "
+                "null model: %d of %d significant components are taken; there are too few samples "
                 "for more",
                 *(max(room, 0), count),
             )
         design = design_of(min(count, max(room, 0)) if pcs == "auto" else count)
     smallest = _smallest(design, response, kind)
-    check_size(len(design.names), smallest, "cases or controls" if kind == "logistic" else "people")
+    of = "cases or controls" if kind == "logistic" else "samples"
+    check_size(len(design.names), smallest, of)
     null = _fit(response, design, design_of, kind, transform, pcs)
     families, residuals = None, null.residuals
     if kind == "linear" and relatives is not None:

@@ -109,7 +109,7 @@ def fit_null(
     if kind == "logistic":
         if len(np.unique(y)) < 2:
             raise UserError(
-                "epistasis: no people of both classes are left whose strata have both classes and "
+                "epistasis: no samples of both classes are left whose strata have both classes and "
                 "whose covariates are known; set epistasis.strata to 'none' or leave covariates "
                 "out."
             )

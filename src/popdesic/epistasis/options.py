@@ -231,7 +231,7 @@ def _check_design(
         columns = strata.nunique() - 1
     columns += sum(covariate_columns(people, name, sheet).shape[1] for name in block["covariates"])
     if quantitative:
-        check_size(columns, len(people), "people with a phenotype")
+        check_size(columns, len(people), "samples with a phenotype")
         return
     single = of_one_class(case, strata.to_numpy())
     sizes = strata[single].value_counts()
@@ -239,8 +239,8 @@ def _check_design(
         name = sorted(sizes.index[sizes == sizes.iloc[0]])[0]
         kind = "cases" if case[(strata == name).to_numpy()][0] else "controls"
         raise UserError(
-            f"{sheet}: all {sizes[name]} people of {block['strata']} '{name}' with a phenotype are "
-            f"{kind}, so that nothing can be compared within it (epistasis.strata: "
+            f"{sheet}: all {sizes[name]} samples of {block['strata']} '{name}' with a phenotype "
+            f"are {kind}, so that nothing can be compared within it (epistasis.strata: "
             f"{block['strata']}); set their phenotype to NA, or epistasis.strata to 'none' or to "
             "another column."
         )

@@ -153,19 +153,19 @@ def kin_warnings(relatives: Relatives, n: int, permutations: bool) -> list[str]:
         return []
     sizes = np.bincount(relatives.blocks(n))
     largest, in_families = int(sizes.max()), int(sizes[sizes > 1].sum())
-    among = f"{len(relatives)} pairs of relatives among {n} people"
+    among = f"{len(relatives)} pairs of relatives among {n} samples"
     said = []
     if largest > MOST_OF_ALL * n:
         said.append(
-            f"{among}: {largest} people form one family, as in a cross, so that hardly anybody is "
+            f"{among}: {largest} samples form one family, as in a cross, so that hardly any is "
             "independent of the others; "
             + ("permutation p-values do not hold, and " if permutations else "")
             + "p-values of interactions and associations are corrected for relatives only roughly: "
-            "confirm a hit in people who are not related to these"
+            "confirm a hit in samples that are not related to these"
         )
     elif permutations:
         said.append(
-            f"{among} ({in_families} people in families): phenotypes were permuted within families"
+            f"{among} ({in_families} samples in families): phenotypes were permuted within families"
         )
     return said
 

@@ -121,7 +121,7 @@ def measure_geography(
             about["missing"] = "No place has two samples, so F_ST and barriers are not estimated."
         elif not np.isfinite(values).all():
             about["missing"] = (
-                "Some places share no pair of people with enough jointly called sites "
+                "Some places share no pair of samples with enough jointly called sites "
                 "(distance.min_called), so barriers are not estimated."
             )
         else:

@@ -195,8 +195,8 @@ def _require_few(counts: dict[str, int], limits: SegmentLimits, one: str, other:
         who = f"within {one}" if one == other else f"between {one} and {other}"
         raise UserError(
             f"ibd: {counts['candidates']} candidates of segments were found in {counts['pairs']} "
-            f"pairs {who}, more than the {limits.most} that can be judged: these people share very "
-            "much. Raise ibd.min_cm."
+            f"pairs {who}, more than the {limits.most} that can be judged: these samples share "
+            "very much. Raise ibd.min_cm."
         )
 
 

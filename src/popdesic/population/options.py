@@ -120,9 +120,9 @@ def check_population(
         _check_test(names, row, sizes, enough, LEAST_PEOPLE, sheet)
     return remarks + [
         f"{sheet}: population '{shorten(name)}' has {n} "
-        f"{'person' if n == 1 else 'people'}, fewer than "
+        f"{'sample' if n == 1 else 'samples'}, fewer than "
         f"{LEAST_PEOPLE}, so it is left out of all statistics of populations; give these "
-        "people another label."
+        "samples another label."
         for name, n in sizes.items()
         if n < LEAST_PEOPLE
     ]
@@ -173,6 +173,6 @@ def _check_test(
             )
         if name not in enough:
             raise UserError(
-                f"{_WHERE}.f4, test {row} names '{shorten(name)}', which has {sizes[name]} people "
-                f"in {sheet}, fewer than {least}; leave the test out."
+                f"{_WHERE}.f4, test {row} names '{shorten(name)}', which has {sizes[name]} of the "
+                f"samples in {sheet}, fewer than {least}; leave the test out."
             )

@@ -210,7 +210,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     command = add(
         "place",
-        "place one genome in a finished study: nearest people, relatives, maps",
+        "place one genome in a finished study: nearest samples, relatives, maps",
         "popdesic place genome.vcf.gz --study my-study",
         details="The study itself does not change.",
         study=False,

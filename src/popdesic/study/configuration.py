@@ -257,7 +257,7 @@ def fill_config(config: dict, source: str = "config/config.yaml") -> dict:
         )
     if spaces == ["ibd"]:
         raise UserError(
-            f"{source}: geodesic.space has 'ibd' alone, which leaves people apart who share no "
+            f"{source}: geodesic.space has 'ibd' alone, which leaves samples apart that share no "
             "segments; add pcs or genotypes."
         )
     if "ibd" in spaces and filled["embedding"]["stable"]:

@@ -132,7 +132,7 @@ def run_where_told(
         return run_study(study, targets, _within_nodes(profile, arguments, jobs))
     number = submit(study, targets, arguments, asked)
     print(
-        f"{people} people: one Slurm job, {number}, for the whole run "
+        f"{people} samples: one Slurm job, {number}, for the whole run "
         f"({' '.join(asked)}); --no-one-job submits each job of the workflow.",
         file=sys.stderr,
         flush=True,

@@ -279,7 +279,7 @@ def _remarks(sites: dict, name: str, sheets: Study, method: str, config: dict) -
     if method in ("beagle", "copying") and missing_rule(config) == "imputed":
         how = "with Beagle" if method == "beagle" else "by copying from a reference"
         remarks.append(
-            f"The study imputes {how}; missing genotypes of this person are filled with the "
+            f"The study imputes {how}; missing genotypes of this sample are filled with the "
             "panel's most frequent genotype instead, so distances differ a little."
         )
     return remarks

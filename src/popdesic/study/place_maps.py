@@ -60,13 +60,13 @@ def place_on_maps(
     remarks = []
     if genotype_stems(config)["pca"] != "genotypes":
         remarks.append(
-            "The study's components are of imputed genotypes; missing genotypes of this person are "
+            "The study's components are of imputed genotypes; missing genotypes of this sample are "
             "not imputed."
         )
     founders = [Path(f"results/cohorts/{cohort}/genotypes") for cohort in sheets.founders]
     if "ibd" in config["geodesic"]["space"]:
         remarks.append(
-            "There is no place on maps of shared segments: it needs a run with this person."
+            "There is no place on maps of shared segments: it needs a run with this sample."
         )
     scores = place_on_axes(founders, folder / "genotypes", AXES, backend)
     shown = int(read_json(AXES.with_suffix(".json"))["components"])

@@ -25,14 +25,14 @@ def describe_place(about: dict, table: pd.DataFrame, out: Path) -> str:
         Where it is.
     """
     paragraphs = [
-        f"Sample '{about['sample']}' of {about['file']}, placed among {about['people']} people.",
+        f"Sample '{about['sample']}' of {about['file']}, placed among {about['people']} samples.",
         _sites(about["sites"]),
         _nearest(about, table),
         _relatives(about, table),
         _communities(about["communities"]),
         _maps(about),
         *about["remarks"],
-        f"All numbers: {out / 'place.json'}; nearest people and relatives: {out / 'place.tsv'}.",
+        f"All numbers: {out / 'place.json'}; nearest samples and relatives: {out / 'place.tsv'}.",
     ]
     return "\n\n".join(filter(None, paragraphs))
 
@@ -47,15 +47,15 @@ def _sites(sites: dict) -> str:
     return (
         f"Sites: {sites['found']} of the panel's {sites['panel_sites']} sites are in the file "
         f"({sites['share_present']:.1%}), {sites['call_rate']:.1%} of them called. "
-        f"{heterozygous}Allele frequencies of this person differ from the panel's by "
+        f"{heterozygous}Allele frequencies of this sample differ from the panel's by "
         f"{sites['af_difference']:.4f} on average ({sites['expected_af_difference']:.4f} expected "
-        "of a person from the population of the founders as a whole)."
+        "of a sample from the population of the founders as a whole)."
     )
 
 
 def _nearest(about: dict, table: pd.DataFrame) -> str:
     lines = [
-        f"Nearest people ({about['metric']} distance; the median to everyone is "
+        f"Nearest samples ({about['metric']} distance; the median to everyone is "
         f"{_number(about['median_distance'])}):"
     ]
     for row in table.head(SHOWN).itertuples():
@@ -94,8 +94,8 @@ def _communities(found: dict | None) -> str:
         return ""
     parts = [f"{n} in community {name}" for name, n in found["counts"].items()]
     return (
-        f"Communities: of the {found['nearest']} nearest people, {', '.join(parts)}. Communities "
-        "are groups of this study's people by their genotypes; they are not ancestries."
+        f"Communities: of the {found['nearest']} nearest samples, {', '.join(parts)}. Communities "
+        "are groups of this study's samples by their genotypes; they are not ancestries."
     )
 
 
@@ -113,7 +113,7 @@ def _maps(about: dict) -> str:
         how = (
             "projected as a newcomer"
             if place["projected"]
-            else "weighted mean of the nearest people, because this map was fitted to everyone"
+            else "weighted mean of the nearest samples, because this map was fitted to everyone"
         )
         where = ", ".join(f"{name} {_number(value)}" for name, value in axes)
         lines.append(

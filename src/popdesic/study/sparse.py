@@ -112,5 +112,5 @@ def without_pairs(config: dict, n_samples: int, *, placed: bool) -> tuple[dict, 
         name for name in config["export"]["formats"] if name not in (*formats, DISTANCE_TEXT)
     ]
     if placed:
-        leave_out("Geography", "distances between places are means over all pairs of people")
+        leave_out("Geography", "distances between places are means over all pairs of samples")
     return config, left_out

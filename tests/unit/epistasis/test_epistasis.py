@@ -652,7 +652,7 @@ REFUSED = {
     "constant covariate": (
         {"covariates": ["lab"]},
         {"lab": "one"},
-        ["names 'lab', which is 'one' for all 40 people", "leave it out"],
+        ["names 'lab', which is 'one' for all 40 samples", "leave it out"],
     ),
     "collinear covariates": (
         {"covariates": ["age", "years"]},
@@ -667,7 +667,7 @@ REFUSED = {
     "stratum of one class": (
         {"strata": "place"},
         {"place": ["x"] * 20 + ["y"] * 20, "phenotype": ["1"] * 20 + ["0", "1"] * 10},
-        ["all 20 people of place 'x' with a phenotype are cases", "strata to 'none'"],
+        ["all 20 samples of place 'x' with a phenotype are cases", "strata to 'none'"],
     ),
     "a word": ({}, {"phenotype": ["0", "case"] * 20}, ["sample 's1' is 'case'"]),
     "strata": ({"strata": "batch"}, {}, ["strata is 'batch'", "not a column of samples.tsv"]),

@@ -99,7 +99,7 @@ def test_a_measurement_that_is_listed_twice_counts_once(caplog):
     pairs = Relatives(np.arange(0, 300, 2), np.arange(1, 300, 2), np.full(150, 0.5))
     with caplog.at_level(logging.WARNING):
         model = family_model(null, pairs)
-    assert "150 people are duplicates of others with the same phenotype" in caplog.text
+    assert "150 samples are duplicates of others with the same phenotype" in caplog.text
     twice = residual_tests(np.repeat(g, 2, axis=1), null, model)
     assert twice["lr_p"] == pytest.approx(once["lr_p"], rel=1e-9)
     assert residual_tests(np.repeat(g, 2, axis=1), null)["lr_p"] < once["lr_p"] ** 1.5

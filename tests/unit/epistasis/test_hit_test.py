@@ -178,7 +178,7 @@ def test_crosses_get_a_sentence_and_families_another():
     pairs = np.array(list(itertools.combinations(range(50), 2)))
     cross = Relatives(*pairs.T, np.full(len(pairs), 0.2))
     (said,) = kin_warnings(cross, 60, permutations=True)
-    assert said.startswith("1225 pairs of relatives among 60 people: 50 people form one family")
+    assert said.startswith("1225 pairs of relatives among 60 samples: 50 samples form one family")
     assert "permutation p-values do not hold" in said
     assert "permutation" not in kin_warnings(cross, 60, permutations=False)[0]
     siblings = Relatives(np.array([0, 4]), np.array([1, 5]), np.array([0.25, 0.25]))

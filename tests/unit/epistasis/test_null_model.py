@@ -115,7 +115,7 @@ def test_no_offset_and_no_unit_removes_a_covariate(change, name):
     np.testing.assert_allclose(*fits, rtol=1e-9)
     sheet["bmi"] = sheet.age.astype(float) * 2 - sheet.age.astype(float).mean()
     sentence = refusal(lambda: design_matrix(scanned, sheet, "s.tsv", ["age", "bmi"]))
-    assert "names 'bmi', which follows from 'age' for every person" in sentence
+    assert "names 'bmi', which follows from 'age' for every sample" in sentence
 
 
 @pytest.mark.parametrize(
@@ -143,19 +143,19 @@ def test_numbers_less_their_median_in_an_even_unit(values, expected, exponent):
             {"site": "Berlin"},
             ["age", "site"],
             "config/config.yaml: epistasis.covariates names 'site', which is 'Berlin' for all 60 "
-            "people with a phenotype in s.tsv; leave it out.",
+            "samples with a phenotype in s.tsv; leave it out.",
         ),
         (
             {"bmi": "NA"},
             ["bmi"],
             "config/config.yaml: epistasis.covariates names 'bmi', which is unknown for all 60 "
-            "people with a phenotype in s.tsv; leave it out.",
+            "samples with a phenotype in s.tsv; leave it out.",
         ),
         (
             {"cm": [str(150 + k % 7) for k in range(60)]},
             ["cm", "age", "metres"],
             "config/config.yaml: epistasis.covariates names 'metres', which follows from 'cm', "
-            "'age' for every person of s.tsv; leave one of them out.",
+            "'age' for every sample of s.tsv; leave one of them out.",
         ),
     ],
 )

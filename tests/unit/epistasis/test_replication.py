@@ -102,7 +102,7 @@ def test_studies_that_cannot_be_halved_are_refused_before_any_job(tmp_path):
     parted = sheet_of(120, phenotype=["0"] * 30 + ["1"] * 60 + ["0"] * 30)
     parted = parted.assign(cohort=["a"] * 60 + ["b"] * 60, population=people)
     given[0] = given[0] | {"strata": "population"}
-    with pytest.raises(UserError, match="all 30 people of population 'A' with a phenotype are con"):
+    with pytest.raises(UserError, match="all 30 samples of population 'A' with a phenotype are"):
         check_epistasis(given[0], parted, *given[2:], founders=["a"])
 
 

@@ -196,7 +196,7 @@ def test_relatives_are_in_the_files_of_a_scan(tmp_path, caplog):
     everyone = Relatives(*pairs, np.full(len(pairs[0]), 0.2))
     with caplog.at_level(logging.WARNING):
         scan(tmp_path, 1, relatives=everyone)
-    assert "1000 people form one family" in caplog.text
+    assert "1000 samples form one family" in caplog.text
 
 
 def test_one_extreme_person_makes_no_interaction(tmp_path):
@@ -283,7 +283,7 @@ def test_cases_that_were_scanned_by_residuals_are_ranked_as_others(tmp_path, cap
     scan = FinishedScan([unit], 2, "residuals", 276)
     with caplog.at_level(logging.WARNING):
         rank_hits(tmp_path / "reorder", scan, out, top=9, relatives=family)
-    assert "300 people form one family" in caplog.text
+    assert "300 samples form one family" in caplog.text
     table = read_table(out)
     assert len(table) == 9 and (table["score"].astype(float) < 0).all()
     assert len(table.controls[0].split(",")) == 9

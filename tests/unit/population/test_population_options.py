@@ -37,7 +37,7 @@ def config(block=None, **others):
         ({"column": "villages"}, ["'villages'", "did you mean 'village'"]),
         ({"f4": [["A", "B", "C", "A"]]}, ["f4, test 1", "four different"]),
         ({"f4": [["A", "B", "C", "Z"]]}, ["f4, test 1", "'Z'", "not a population"]),
-        ({"f4": [["A", "B", "C", "D"]]}, ["'D', which has 1 people", "fewer than 2"]),
+        ({"f4": [["A", "B", "C", "D"]]}, ["'D', which has 1 of the samples", "fewer than 2"]),
         ({"mask": "m.bed"}, ["'m.bed', which does not exist", "or ''"]),
     ],
 )
@@ -61,7 +61,7 @@ def test_a_mask_and_x(tmp_path):
 
 def test_small_populations_are_named_and_left_out():
     remarks = check_population(config(), SAMPLES, {})
-    assert len(remarks) == 2 and "population 'D' has 1 person, fewer than" in remarks[0]
+    assert len(remarks) == 2 and "population 'D' has 1 sample, fewer than" in remarks[0]
     assert "'lonely'" in remarks[1]
     assert check_population(config({"analyses": []}), SAMPLES, {}) == []
     assert check_population(config(), SAMPLES.drop(columns="population"), {}) == []

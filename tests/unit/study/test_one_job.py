@@ -79,7 +79,7 @@ def go(*arguments: str, one: bool | None = None, people: int = 600, hours: float
 def test_a_small_study_is_one_job_whose_output_and_status_are_those_of_the_run(cluster, capsys):
     assert go("--keep-going", threads=16, hours=1) == 3
     told = capsys.readouterr().err
-    assert "600 people: one Slurm job, 7, for the whole run" in told
+    assert "600 samples: one Slurm job, 7, for the whole run" in told
     mem = f"--resources mem_mb={8 * one_job.CORE_MB}"
     assert f"\nran qc --keep-going --keep-going --rerun-incomplete --cores 8 {mem}\n" in told
     asked = (cluster / "asked").read_text().split()
