@@ -230,7 +230,7 @@ def test_designs_that_leave_nothing_are_refused():
     assert "separate cases from controls" in refusal(lambda: fit_null(case, x, "logistic"))
     assert "explain the phenotype" in refusal(lambda: fit_null(3 * x[:, 0] + 1, x, "linear"))
     x[case == 1] = np.nan
-    assert "no people of both classes" in refusal(lambda: fit_null(case, x, "logistic"))
+    assert "no samples of both classes" in refusal(lambda: fit_null(case, x, "logistic"))
 
 
 def test_normal_scores_of_residuals():
