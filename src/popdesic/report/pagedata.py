@@ -25,7 +25,7 @@ from ..ibd.verdict import UNRELATED
 from .figures.style import MARKERS, MISSING_COLOUR, OTHER_COLOUR, Colouring
 from .outcome import Outcome
 from .packs import Inline, Packs, Store
-from .words import METHODS, describe_way, percent
+from .words import COLUMNS, MAP_SPACES, METHODS, describe_way, percent
 
 #: Steps of an axis; the next number marks samples that are not on the map.
 STEPS, ABSENT = 65_534, 65_535
@@ -109,8 +109,13 @@ def page_data(
     for path in tables:
         table = read_table(path).set_index("sample").reindex(order)
         # A sheet may have its own column `community`: both are shown.
-        renamed = {name: f"{name} ({path.stem})" for name in table if name in outcome.samples}
-        columns += _further(table.rename(columns=renamed), "", outcome, store)
+        named = {
+            name: f"{name} ({path.stem})"
+            if name in outcome.samples
+            else column_title(name, outcome)
+            for name in table
+        }
+        columns += _further(table.rename(columns=named), "", outcome, store)
     if changed is not None:
         columns += _further(changed.set_index("sample").reindex(order), "", outcome, store)
     names = [column["name"] for column in columns]
@@ -198,15 +203,24 @@ def map_title(stem: str, outcome: Outcome) -> str:
     if match:
         method, space, alpha, rest = match.groups()
         about = outcome.geodesics.get((space, alpha))
-        named = {"ibd": "shared segments"}.get(space, space)
+        named = MAP_SPACES.get(space, space)
         words = [named, describe_way(about) if about else f"α = {alpha}"]
     else:
         method, _, rest = stem.partition(".")
         kind, _, space = rest.partition(".")
-        words = [space] if kind == "distance" and space else []
+        words = [MAP_SPACES.get(space, space)] if kind == "distance" and space else []
         rest = kind if words else rest
     rest = {"distance": "plain distances"}.get(rest, (rest or "").replace(".", ", "))
     return ", ".join([METHODS.get(method, method), *words, *([rest] if rest else [])])
+
+
+def column_title(name: str, outcome: Outcome) -> str:
+    """Title of a column of results; its name, where the page has no other words for it."""
+    if name.startswith("instability."):
+        return f"instability, {map_title(name.removeprefix('instability.'), outcome)}"
+    if match := re.fullmatch(r"level(\d+)", name):
+        return f"block model, level {match[1]}"
+    return COLUMNS.get(name, name)
 
 
 def map_axes(columns: Sequence[str]) -> list[str]:

@@ -229,8 +229,9 @@ def stability_words(results: Path) -> str:
     if values.empty:
         return ""
     stable = float((values >= STABLE).mean())
+    share = percent(stable, 0).replace("> ", "More than ").replace("< ", "Less than ")
     text = (
-        f" {percent(stable, 0)} of the samples keep their community in at least "
+        f" {share} of the samples keep their community in at least "
         f"{percent(STABLE, 0)} of the subsamples"
     )
     if stable >= MOSTLY:

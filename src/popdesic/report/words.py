@@ -170,6 +170,16 @@ MISSING = {
 METHODS = {"pca": "PCA", "pcoa": "PCoA", "umap": "UMAP", "densmap": "densMAP", "tsne": "t-SNE"}
 #: Maps fitted on all samples, beside a frame of the founders (embedding.stable).
 METHODS |= {f"{name}_refit": f"{METHODS[name]} of all samples" for name in ("pcoa", "umap")}
+#: Spaces of maps, in their titles.
+MAP_SPACES = {"ibd": "shared segments", "pcs": "principal components"}
+#: Columns of `communities/partition.tsv` in the lists of columns of the page.
+COLUMNS = {
+    "fine": "finer community",
+    "stability": "stability of the community",
+    "f_st": "F_ST of the last split",
+    "between": "between communities",
+    "hdbscan": "HDBSCAN cluster",
+}
 
 SPACES = {
     "genotypes": "genotype distances",

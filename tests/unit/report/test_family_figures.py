@@ -73,3 +73,11 @@ def test_the_figure_says_what_it_leaves_out(families):
     assert below.get_text() == (
         f"{left_out} further {noun} not drawn; the largest has {MOST_PEOPLE + 1} samples"
     )
+
+
+def test_the_legend_has_the_relations_that_are_drawn():
+    rows = [("a", "b", SAME, "0.5"), *CHAIN]
+    with styled():
+        figure = draw_families(pairs_of(rows))
+    words = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert words == ["relation", "duplicate or twin", "first degree"]

@@ -150,7 +150,7 @@ def test_maps_are_named_and_not_repeated(tmp_path):
     outcome, _ = make_results(tmp_path, {"one": ["a", "b"]}, ["one"], geodesic={"value": 2.0})
     assert is_repeated("umap.pcs.alphaauto", outcome)
     assert not is_repeated("umap.pcs.alpha2", outcome)
-    assert map_title("umap.pcs.alpha2", outcome) == "UMAP, pcs, α = 2"
+    assert map_title("umap.pcs.alpha2", outcome) == "UMAP, principal components, α = 2"
     nearest, _ = make_results(
         tmp_path / "knn",
         *({"one": ["a", "b"]}, ["one"]),
@@ -158,15 +158,38 @@ def test_maps_are_named_and_not_repeated(tmp_path):
         listed={"graph": {"kind": "complete", "neighbors": 0}},
     )
     assert not is_repeated("umap.pcs.alphaauto", nearest)
-    assert map_title("umap.pcs.alphaauto", nearest) == "UMAP, pcs, 9 nearest neighbours, α = 2"
+    assert (
+        map_title("umap.pcs.alphaauto", nearest)
+        == "UMAP, principal components, 9 nearest neighbours, α = 2"
+    )
     plain, _ = make_results(
         tmp_path / "plain", {"one": ["a", "b"]}, ["one"], geodesic={"value": 1.0}
     )
-    assert map_title("umap.pcs.alphaauto", plain) == "UMAP, pcs, α = 1 (plain distances)"
-    assert map_title("umap.pcs.alpha2.refit", outcome) == "UMAP, pcs, α = 2, refit"
+    assert (
+        map_title("umap.pcs.alphaauto", plain)
+        == "UMAP, principal components, α = 1 (plain distances)"
+    )
+    assert map_title("umap.pcs.alpha2.refit", outcome) == "UMAP, principal components, α = 2, refit"
     assert map_title("umap.distance", outcome) == "UMAP, plain distances"
     assert map_title("pca", outcome) == "PCA"
     assert map_title("mine", outcome) == "mine"
+    assert map_title("umap.distance.pcs", outcome) == "UMAP, principal components, plain distances"
+
+
+def test_columns_of_results_have_titles(tmp_path):
+    outcome, _ = make_results(tmp_path, {"one": ["a", "b"]}, ["one"], geodesic={"value": 2.0})
+    found = outcome.samples[["sample"]].assign(community="1", fine="2", level3="4", mine="5")
+    found["instability.umap.pcs.alpha2"] = "0.5"
+    path = tmp_path / "partition.tsv"
+    write_table(path, found)
+    data = page_data(outcome, [], [path], color_by="cohort", first=["pca", "pca"])
+    assert [column["name"] for column in data["columns"]][-5:] == [
+        "community",
+        "finer community",
+        "block model, level 3",
+        "mine",
+        "instability, UMAP, principal components, α = 2",
+    ]
 
 
 # --- the first map ------------------------------------------------------------------------------
@@ -473,4 +496,4 @@ def test_a_column_of_the_sheet_hides_none_that_was_found(tmp_path):
     assert len(by_name) == len(data["columns"])
     assert by_name["community"] == ["town", "village"]
     assert by_name["community (partition)"] == ["1", "2", "3", "4"]
-    assert by_name["level0"] == ["1"]
+    assert by_name["block model, level 0"] == ["1"]

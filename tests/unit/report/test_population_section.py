@@ -17,7 +17,15 @@ from popdesic.core.tables import write_npz, write_table
 from popdesic.population.measure import measure_population
 from popdesic.population.runs import class_names
 from popdesic.report.figures.ancestry import order_of_bars
-from popdesic.report.figures.population import _leaves, _nodes, draw_population
+from popdesic.report.figures.population import (
+    GONE,
+    _leaves,
+    _nodes,
+    _prune,
+    draw_differentiation,
+    draw_population,
+)
+from popdesic.report.figures.style import styled
 from popdesic.report.registry import population_figures
 from popdesic.report.sections.population import ancestry_components, population_section
 
@@ -284,3 +292,30 @@ def test_trees_are_read_back():
     leaves, inner = _nodes("(('a''b':1,c:-2e-05)97:0.5,d:2,e:3);")
     assert leaves == [("a'b", 1, 1.0), ("c", 1, -2e-05), ("d", 0, 2.0), ("e", 0, 3.0)]
     assert inner == [(-1, 0.0, ""), (0, 0.5, "97")]
+
+
+def test_admixed_populations_are_left_out_of_the_drawn_tree():
+    tree = _nodes("((m:-1,(b:1,c:2)90:3)100:4,d:5,e:6);")
+    leaves, inner = _prune(*tree, {"m"})
+    assert leaves == [("b", 2, 1.0), ("c", 2, 2.0), ("d", 0, 5.0), ("e", 0, 6.0)]
+    assert inner == [(-1, 0.0, ""), (GONE, 0.0, ""), (0, 7.0, "100")]
+    leaves, inner = _prune(*tree, {"b", "m"})
+    assert leaves == [("c", 0, 9.0), ("d", 0, 5.0), ("e", 0, 6.0)]
+    assert [node[0] for node in inner] == [-1, GONE, GONE]
+    assert _prune(*tree, set()) == tree
+
+
+def test_the_figure_names_leaves_and_who_is_left_out(tmp_path):
+    measured(tmp_path, ["A", "B", "C", "D"])
+    path = tmp_path / "population/summary.json"
+
+    def words() -> list[str]:
+        with styled():
+            left, *_ = draw_differentiation(tmp_path / "population").axes
+        return [text.get_text() for text in left.texts]
+
+    assert {"A", "B", "C", "D"} <= set(words())
+    write_json(path, read_json(path) | {"admixed": ["C"]})
+    assert {"A", "B", "D", "C: admixed, not in the tree"} <= set(words()) and "C" not in words()
+    write_json(path, read_json(path) | {"admixed": ["C", "D"]})
+    assert words() == []  # two leaves are no tree

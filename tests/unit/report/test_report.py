@@ -25,7 +25,7 @@ from popdesic.report.findings import find_problems, hardy_weinberg
 from popdesic.report.inline import inline_svg, read_caption
 from popdesic.report.outcome import closest_pairs
 from popdesic.report.page import write_report
-from popdesic.report.sections.comparisons import same_people
+from popdesic.report.sections.comparisons import comparison_section, same_people
 from popdesic.report.sections.geodesics import geodesic_findings, map_findings
 from popdesic.report.tables import filter_rows, parameter_rows
 from popdesic.report.words import describe_filter, join, number, percent, plural
@@ -689,6 +689,9 @@ def test_the_same_people_are_each_named_once(tmp_path):
     rows = [("b", "a", "same"), ("a", "b", "same"), ("c", "a", "different"), ("d", "a", "same")]
     write_table(tmp_path / "compare/identity.tsv", pd.DataFrame(rows, columns=columns))
     assert same_people(tmp_path, ["identity"]).to_numpy().tolist() == [["a", "b"], ["a", "d"]]
+    listed = comparison_section(tmp_path, tmp_path, ["identity"])["identity"]
+    assert [(row["query"], row["match"]) for row in listed["rows"]] == [("b", "a"), ("d", "a")]
+    assert listed["n"] == listed["shown"] == 2
     assert same_people(tmp_path, ["kinship"]) is None  # left by an earlier run
 
 

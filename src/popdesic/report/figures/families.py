@@ -63,7 +63,9 @@ def draw_families(pairs: pd.DataFrame) -> Figure:
     drawn = [rows for rows in families if len(people_of(rows)) <= MOST_PEOPLE][:MOST_FAMILIES]
     n_rows = max(1, -(-len(drawn) // COLUMNS))
     entries = [Entry("relation")]
-    entries += [Entry(name, colour, "_") for name, colour, *_ in dict.fromkeys(LINES.values())]
+    there = {LINES[name] for rows in drawn for name in rows.relation}
+    lines = [line for line in dict.fromkeys(LINES.values()) if line in there]
+    entries += [Entry(name, colour, "_") for name, colour, *_ in lines]
     figure, panels = new_figure(COLUMNS, entries, n_rows=n_rows, height=0.5 + 1.5 * n_rows)
     for axes in panels:
         axes.set_axis_off()

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from ...core.files import read_json
 from ...core.tables import read_table
 from ...population.runs import CLASSES_MB, class_names
 from .along_genome import draw_local_structure, draw_tracks, empty_figure, number_columns
@@ -34,6 +35,8 @@ from .style import (
 MOST_SHOWN = 30
 #: Most f3 and f4 shown.
 MOST_ROWS = 18
+#: Parent of an inner node of a tree that joins nothing.
+GONE = -2
 #: Most populations whose spectra are drawn.
 MOST_SPECTRA = 12
 
@@ -170,9 +173,10 @@ def draw_differentiation(folder: Path) -> Figure:
         if a in index and b in index:
             matrix[index[a], index[b]] = matrix[index[b], index[a]] = value
     figure, (left, right) = new_figure(2, height=1.2 + 0.2 * max(n, 9))
-    left.set_title("Neighbour joining of f2")
-    if leaves and len(leaves) <= MOST_SHOWN:
-        _draw_tree(left, tree, index)
+    left.set_title("Neighbour joining of f2, unrooted")
+    admixed = set(read_json(folder / "summary.json").get("admixed") or [])
+    if len(set(leaves) - admixed) > 2 and len(leaves) <= MOST_SHOWN:
+        _draw_tree(left, tree, index, admixed)
     else:
         left.axis("off")
     shown = right.imshow(np.ma.masked_invalid(matrix), cmap="viridis_r", aspect="auto")
@@ -234,26 +238,57 @@ def _leaves(tree: str) -> list[str]:
     return [name for name, _, _ in _nodes(tree)[0]]
 
 
-def _draw_tree(axes: mpl.axes.Axes, tree: str, index: dict[str, int]) -> None:
+def _prune(
+    leaves: list[tuple[str, int, float]], inner: list[tuple[int, float, str]], left_out: set[str]
+) -> tuple[list[tuple[str, int, float]], list[tuple[int, float, str]]]:
+    """The tree of `_nodes` without some leaves; of inner nodes that join nothing, GONE is left.
+
+    Two branches that become one are as long as both. The support is the larger one, since either
+    split of the whole tree is that of the rest.
+    """
+    leaves, inner = [leaf for leaf in leaves if leaf[0] not in left_out], list(inner)
+    for k in range(len(inner) - 1, 0, -1):  # a node comes after its parent
+        own = [i for i, leaf in enumerate(leaves) if leaf[1] == k]
+        below = [i for i, node in enumerate(inner) if node[0] == k]
+        if len(own) + len(below) > 1:
+            continue
+        parent, length, support = inner[k]
+        for i in own:
+            leaves[i] = (leaves[i][0], parent, leaves[i][2] + length)
+        for i in below:
+            more = max(inner[i][2], support, key=lambda text: float(text or 0))
+            inner[i] = (parent, inner[i][1] + length, more)
+        inner[k] = (GONE, 0.0, "")
+    return leaves, inner
+
+
+def _draw_tree(axes: mpl.axes.Axes, tree: str, index: dict[str, int], left_out: set[str]) -> None:
     """The tree with its leaves at the rows of the heatmap; support beside inner branches."""
-    leaves, inner = _nodes(tree)
+    leaves, inner = _prune(*_nodes(tree), left_out)
     x = np.zeros(len(inner))
     for k, (parent, length, _) in enumerate(inner):
         x[k] = (x[parent] if parent >= 0 else 0.0) + max(length, 0.0)
     rows: list[list[float]] = [[] for _ in inner]
+    named = {"fontsize": 6, "va": "center", "xytext": (2, 0), "textcoords": "offset points"}
     for name, parent, length in leaves:
-        y = float(index[name])
+        y, end = float(index[name]), x[parent] + max(length, 0.0)
         rows[parent].append(y)
-        axes.plot([x[parent], x[parent] + max(length, 0.0)], [y, y], color=INK, linewidth=0.9)
+        axes.plot([x[parent], end], [y, y], color=INK, linewidth=0.9)
+        axes.annotate(shorten_label(name, 14), (end, y), **named)
+    for name in sorted(left_out & set(index)):
+        text = f"{shorten_label(name, 14)}: admixed, not in the tree"
+        axes.annotate(text, (0, index[name]), color="#606060", **named)
     for k in range(len(inner) - 1, -1, -1):
         parent, _, support = inner[k]
+        if parent == GONE:
+            continue
         y = float(np.mean(rows[k]))
         axes.plot([x[k], x[k]], [min(rows[k]), max(rows[k])], color=INK, linewidth=0.9)
         if parent >= 0:
             rows[parent].append(y)
             axes.plot([x[parent], x[k]], [y, y], color=INK, linewidth=0.9)
             axes.text(x[k], y - 0.12, support, fontsize=6, ha="right", va="bottom")
-    axes.set_ylim(len(leaves) - 0.5, -0.5)
+    axes.set_ylim(len(index) - 0.5, -0.5)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("f2")

@@ -38,6 +38,13 @@ COLOURS = {
     UNRELATED: OTHER_COLOUR,
     UNTOLD: PALETTE[7],
 }
+#: Lower limits of kinship, and what pairs above them are.
+LIMITS = (
+    (THIRD, "third degree"),
+    (SECOND, "second degree"),
+    (FIRST, "first degree"),
+    (DUPLICATE, "duplicates, identical twins"),
+)
 #: Bins of the histogram of totals, over their logarithms.
 BINS = 40
 
@@ -84,8 +91,16 @@ def draw_kinship(pairs: pd.DataFrame, relations: dict[frozenset[str], str]) -> F
     entries = [Entry("pairs")]
     entries += [Entry(f"{name} ({counts[name]})", COLOURS[name], "o") for name in present]
     figure, (axes,) = new_figure(1, entries)
-    for limit in (THIRD, SECOND, FIRST, DUPLICATE):
+    for limit, closer in LIMITS:
         axes.axhline(limit, color="#b0b0b0", linewidth=0.6, linestyle="--", zorder=0)
+        axes.text(
+            *(0.995, limit, closer),
+            transform=axes.get_yaxis_transform(),
+            fontsize=6,
+            color="#606060",
+            ha="right",
+            va="bottom",
+        )
     for name in reversed(present):
         rows = (pairs.relation == name).to_numpy()
         axes.scatter(

@@ -36,6 +36,12 @@ def same_people(results: Path, analyses: list[str]) -> pd.DataFrame | None:
     return pd.DataFrame(list(dict.fromkeys(pairs)), columns=["sample_a", "sample_b"])
 
 
+def _once(table: pd.DataFrame) -> pd.DataFrame:
+    """The first row of each pair: two samples can be the best match of each other."""
+    pairs = [frozenset(pair) for pair in zip(table["query"], table["match"], strict=True)]
+    return table[~pd.Series(pairs, table.index, dtype=object).duplicated()]
+
+
 def _shown(row: dict[str, str]) -> dict[str, str]:
     """A row with kinships to three decimals, and counts as they are written elsewhere."""
     values = dict(row)
@@ -78,7 +84,7 @@ def comparison_section(
             continue
         table = read_table(path)
         if name == "identity":
-            table = table[table.verdict == "same"]
+            table = _once(table[table.verdict == "same"])
         rows = [_shown(row) for row in table.head(MOST_ROWS).to_dict("records")]
         section[name] = {"rows": rows, "n": len(table), "shown": len(rows)}
     judged = judged_relatives(results) if section["kinship"] else None
