@@ -10,7 +10,8 @@ from popdesic.epistasis.options import phenotypes_of
 # later rules treat as cohorts (`study/batches.py`).
 #
 # needs   the genotype files of a cohort: VCF, VCF.gz, BCF, VCF-Zarr,
-#         PLINK .bed .bim .fam or .pgen .pvar .psam, EIGENSTRAT .geno .snp .ind;
+#         PLINK .bed .bim .fam or .pgen .pvar .psam, EIGENSTRAT .geno .snp .ind; VCF-Zarr in an object
+#         store is a parameter, known by a digest of its ETags;
 #         the sample sheet, qc.assembly_report
 # gives   results/cohorts/{cohort}/raw.json       counts of kept and dropped records, checksums of:
 #         results/cohorts/{cohort}/raw.bed .bim .fam   biallelic SNPs, called genotypes; not decoded
@@ -57,7 +58,7 @@ rule ingest_cohort:
     threads: PER_COHORT
     resources:
         mem_mb=ingest_memory,
-        runtime=minutes(mb=1 / 140),
+        runtime=ingest_minutes,
     params:
         source=lambda wildcards: described_sources(STUDY, wildcards.cohort),
         decoded=decoded_from,

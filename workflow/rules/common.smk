@@ -28,6 +28,7 @@ from popdesic.study.sheets import (
     cohort_sources,
     described_sources,
     is_batch,
+    remote_bytes,
 )
 from popdesic.cohort.impute import FROZEN_END, matching_files, uses_method
 from popdesic.cohort.sources import copied_files, file_key, files_within, names_key, source_key

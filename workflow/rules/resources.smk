@@ -1,8 +1,8 @@
 # Threads, GPUs and memory of jobs.
 #
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
-# gives   MANY, SOME, WIDE, PER_COHORT, BESIDE_GPU, ingest_memory(), map_memory(), map_minutes(),
-#         pca_memory(), pca_minutes(), planes_memory(), null_memory(), null_minutes(),
+# gives   MANY, SOME, WIDE, PER_COHORT, BESIDE_GPU, ingest_memory(), ingest_minutes(), map_memory(),
+#         map_minutes(), pca_memory(), pca_minutes(), planes_memory(), null_memory(), null_minutes(),
 #         counting_gpus(), closing_gpus(), freezing_memory(), freezing_minutes(),
 #         copying_memory(), copying_minutes(), settle_place()
 
@@ -156,6 +156,17 @@ def counting_gpus(wildcards, input):
     return 0 if SEEKS_RUNS or input_mb(input.planes) < GPU_COUNTED_MB else GPUS
 
 
+def ingest_mb(wildcards, input):
+    """Megabytes of a cohort's files and of its objects in stores."""
+    return input_mb(input) + remote_bytes(STUDY, wildcards.cohort) / 1e6
+
+
+def ingest_minutes(wildcards, input, attempt):
+    """`runtime` of decoding and quality control."""
+    n = n_samples(wildcards.cohort)
+    return limit_minutes(Cost(mb=1 / 140).of(ingest_mb(wildcards, input), n), attempt)
+
+
 def ingest_memory(wildcards, input, attempt):
     """`mem_mb` of decoding and quality control.
 
@@ -164,7 +175,7 @@ def ingest_memory(wildcards, input, attempt):
     one contig of it and the alleles of all sites besides.
     """
     mb, n, n_cohorts = (
-        input_mb(input),
+        ingest_mb(wildcards, input),
         n_samples(wildcards.cohort),
         len(STUDY.units[wildcards.cohort]),
     )

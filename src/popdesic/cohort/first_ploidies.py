@@ -27,8 +27,8 @@ def first_ploidies(path: Path | str, n_bytes: int) -> dict[str, set[int]]:
     UserError
         It is none of them.
     """
-    if is_zarr(Path(path)):
-        samples, records = _of_zarr(Path(path))
+    if is_zarr(path):
+        samples, records = _of_zarr(path)
         return _numbers_by_sample(samples, records)
     header, text, pieces = read_head(Path(path), n_bytes)
     while len(text) < n_bytes and (piece := next(pieces, None)) is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -46,13 +45,14 @@ from ..io.genotypes import BED_MAGIC, bed_row_bytes, take_samples
 from ..io.layers import columns_of, layers_each, most_layers
 from ..io.listed_rows import LEAST_LISTED, RowsFile, write_again
 from ..io.plink import stream_plink
+from ..io.remote import Remote, located
 from ..io.vcf import stream_sites
 from .absent import GENOME, REFERENCE_ONLY
 from .callable import BLOCKS, DROPPED, Callable
 from .contigs import Spellings
 from .raw_sites import RawRows, drop_late_duplicates, keep_sites, write_sites
 from .reference_check import ReferenceVerdict, reference_only, turn_to_genome
-from .sources import files_within, names_key, require_same_samples, source_files
+from .sources import files_within, names_key, require_same_samples, source_files, stamp_of
 
 logger = logging.getLogger("popdesic")
 
@@ -89,14 +89,14 @@ class IngestCounts:
 class _Source:
     """One file (or PLINK prefix) of a cohort."""
 
-    path: Path
+    path: Path | Remote
     samples: list[str]
     sexes: list[str]
     batches: Iterator[SiteBatch]
 
 
 def ingest_cohort(
-    sources: Path | str | Sequence[Path | str],
+    sources: Path | Remote | str | Sequence[Path | Remote | str],
     out_prefix: Path | str,
     *,
     haploid: str | Mapping[str, str] = "error",
@@ -146,8 +146,9 @@ def ingest_cohort(
         A source is invalid or changes while it is read, sources differ in their samples, the
         samples are not the listed ones, or no site is left.
     """
-    paths = [Path(p) for p in ([sources] if isinstance(sources, str | Path) else sources)]
-    files = [Path(file) for file in files_within(f for path in paths for f in source_files(path))]
+    one = isinstance(sources, str | Path | Remote)
+    paths = [located(path) for path in ([sources] if one else sources)]
+    files = files_within(f for path in paths for f in source_files(path))
     before = _sizes_and_dates(files)
     decode = DecodeCounts()
     left_out = LeftOut(frozenset(excluded), frozenset(excluded_contigs))
@@ -210,9 +211,8 @@ def ingest_cohort(
             repeated += len(turned.kept) - n_sites - turned.counts["neither"]
             decode.dropped_at += turned.dropped()
             only.sites += turned.reference_only
-        if changed := [
-            f for f, a, b in zip(files, before, _sizes_and_dates(files), strict=True) if a != b
-        ]:
+        after = _sizes_and_dates(files, anew=True)
+        if changed := [f for f, a, b in zip(files, before, after, strict=True) if a != b]:
             raise UserError(f"{changed[0]} was changed while it was read; run again.")
     remarks = _remarks_on_counts(decode, filters.classes) + spellings.sentences()
     if is_haploid(haploid) and (pairs := decode.phased + decode.unphased):
@@ -237,7 +237,7 @@ def ingest_cohort(
         out_prefix,
         {
             "source": ", ".join(path.name for path in paths),
-            "source_bytes": sum(file.stat().st_size for file in files),
+            "source_bytes": sum(stamp[0] for stamp in after if stamp),
             "haploid": haploid,
             "contigs": _contigs(paths, reach, spellings.other),
             # A site whose ALT calls a limit removed was listed because it varies.
@@ -277,7 +277,7 @@ def _about(turned: ReferenceVerdict | None, fasta: Path | None) -> dict:
 
 
 def _open(
-    path: Path,
+    path: Path | Remote,
     decode: DecodeCounts,
     haploid: str | Mapping[str, str],
     filters: CallFilters,
@@ -402,16 +402,15 @@ def _dropped_intervals(decode: DecodeCounts) -> Callable | None:
     return Callable(chrom, starts, ends)
 
 
-def _sizes_and_dates(files: Iterable[Path]) -> list[tuple[int, int] | None]:
-    """Return sizes and dates, which change when a file is replaced; None for a missing file."""
-    return [(s.st_size, s.st_mtime_ns) if (s := _stat(file)) else None for file in files]
-
-
-def _stat(file: Path) -> os.stat_result | None:
-    try:
-        return file.stat()
-    except OSError:  # the reader reports it
-        return None
+def _sizes_and_dates(files: Iterable[Path | str], *, anew: bool = False) -> list[tuple | None]:
+    """Return `stamp_of` files; None for a missing one."""
+    found: list[tuple | None] = []
+    for file in files:
+        try:
+            found.append(stamp_of(file, anew=anew))
+        except OSError:  # the reader reports it
+            found.append(None)
+    return found
 
 
 def _fam_text(samples: list[str], own_sexes: list[str], sexes: dict[str, str]) -> str:

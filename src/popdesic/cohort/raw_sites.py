@@ -27,6 +27,7 @@ class RawRows:
 
     def __init__(self, file: RowsFile, path: Path, source: Path | None, row_bytes: int) -> None:
         kind, prefix = find_format(source) if source else ("", "")
+        prefix = prefix if kind == PLINK else ""
         self._path, self._row_bytes, self._bed = path, row_bytes, beside(prefix, ".bed")
         large = kind == PLINK and is_file(self._bed) and self._bed.stat().st_size >= LEAST_NAMED
         if large:  # its rows lie in it, as in no raw.bed that names others' rows or has lists

@@ -1,7 +1,7 @@
 """Genotype files of a cohort: one, a list, a pattern, or one per chromosome; and their keys.
 
 The column `genotypes` of the cohort sheet names sources: VCF or BCF files, prefixes of
-PLINK or EIGENSTRAT files, or VCF-Zarr.
+PLINK or EIGENSTRAT files, or VCF-Zarr, also by an address in an object store (`io.remote`).
 Nothing compiled is imported here, because each job of the workflow reads the sheets.
 """
 
@@ -20,6 +20,7 @@ from pathlib import Path
 from ..core.errors import UserError
 from ..core.files import FOLDER_STAMP, digest
 from ..io.formats import PREFIXES, find_format, is_zarr, read_sample_names
+from ..io.remote import Remote, is_remote, list_anew, list_objects, located
 from .impute import no_file, uses_method
 
 #: Placeholder for a chromosome name in a path: letters, digits, `_` and `-`.
@@ -83,6 +84,11 @@ def expand_sources(text: str, folder: Path = Path()) -> list[str]:
         if _exists(folder / part) or not (CONTIG in part or GLOB.search(part)):
             found.append(part)
             continue
+        if is_remote(part):
+            raise UserError(
+                f"genotypes '{part}' is a pattern, which is not read of object stores; list the "
+                "addresses, separated by commas."
+            )
         matched = _matching(part, folder)
         if not matched:
             raise UserError(f"genotypes '{part}' matches no file{nearby(folder, part)}")
@@ -214,10 +220,36 @@ def source_files(source: str | Path) -> list[str]:
 
 
 def files_within(paths: Iterable[str | Path]) -> list[str | Path]:
-    """Replace each folder (of VCF-Zarr) by the files in it, in order of their names."""
+    """Replace each folder (of VCF-Zarr) by the files in it, in order of their names.
+
+    Addresses stay as they are.
+    """
     return [
-        file for path in paths for file in (sorted(_files_below(path)) if is_zarr(path) else [path])
+        file
+        for path in paths
+        for file in (
+            sorted(_files_below(path)) if is_zarr(path) and not is_remote(path) else [path]
+        )
     ]
+
+
+def stamp_of(file: str | Path | Remote, *, anew: bool = False) -> tuple[int, int | str]:
+    """Size and date of a file, or bytes and digest of ETags below an address.
+
+    They change when one is replaced. `anew` lists objects that this process has listed before.
+
+    Raises
+    ------
+    OSError
+        The file is missing.
+    UserError
+        The objects cannot be listed.
+    """
+    if is_remote(file):
+        found = (list_anew if anew else list_objects)(located(file))
+        return found.n_bytes, found.key()
+    about = Path(file).stat()
+    return about.st_size, about.st_mtime_ns
 
 
 def _files_below(folder: str | Path) -> list[str]:
@@ -240,14 +272,14 @@ def read_names(sources: Sequence[str], folder: Path = Path()) -> list[str]:
     """
     names: list[str] = []
     for source in sources:
-        if not _exists(folder / source):
+        if not is_remote(source) and not _exists(folder / source):
             raise UserError(f"{source} does not exist{nearby(folder, source)}")
         if "{" in source or "}" in source:
             raise UserError(
                 f"genotypes '{source}' has braces in its name, which Snakemake reads as a "
                 "wildcard; rename the file, or link to it under a name without braces."
             )
-        found = read_sample_names(folder / source)
+        found = read_sample_names(located(source, folder))
         if source != sources[0]:
             require_same_samples(sources[0], names, source, found)
         names = names or found
@@ -255,7 +287,10 @@ def read_names(sources: Sequence[str], folder: Path = Path()) -> list[str]:
 
 
 def require_same_samples(
-    first: str | Path, expected: Sequence[str], source: str | Path, found: Sequence[str]
+    first: str | Path | Remote,
+    expected: Sequence[str],
+    source: str | Path | Remote,
+    found: Sequence[str],
 ) -> None:
     """Raise a UserError that names the first sample by which two files of a cohort differ."""
     if list(expected) == list(found):
@@ -282,15 +317,15 @@ def source_key(sources: Sequence[str]) -> str:
     """Return a digest of sizes, dates and sample names of sources; it changes if one is replaced.
 
     The content is not read, which would take as long as decoding it. A file with the same content
-    but another date counts as replaced.
+    but another date counts as replaced. Objects have ETags in place of dates.
     """
     return digest("\n".join([file_key(_files(sources)), *read_names(sources)]))
 
 
 def file_key(paths: Iterable[str | Path]) -> str:
     """Return a digest of sizes and dates of files; empty if there are no files."""
-    found = [Path(path).stat() for path in files_within(paths)]
-    return digest("\n".join(f"{f.st_size} {f.st_mtime_ns}" for f in found)) if found else ""
+    found = [stamp_of(path) for path in files_within(paths)]
+    return digest("\n".join(f"{size} {date}" for size, date in found)) if found else ""
 
 
 def _files(sources: Sequence[str]) -> list[str]:

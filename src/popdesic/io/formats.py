@@ -2,7 +2,7 @@
 
 A source is what the column `genotypes` of the cohort sheet names: a VCF or BCF file, the prefix of
 PLINK 1 files (.bed, .bim, .fam), of PLINK 2 files (.pgen, .pvar, .psam) or of EIGENSTRAT files
-(.geno, .snp, .ind), or a folder of VCF-Zarr.
+(.geno, .snp, .ind), or a folder of VCF-Zarr, also in an object store (`remote`).
 Nothing compiled is imported here, because each job of the workflow reads the sheets.
 """
 
@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.errors import UserError
 from ..core.files import is_file
 from .call_filters import CallFilters
 from .pgen_header import PGEN_ENDS
+from .remote import Remote, is_remote, located
 
 VCF, PLINK, PGEN, EIGENSTRAT, ZARR = "vcf", "plink", "pgen", "eigenstrat", "zarr"
 PLINK_ENDS = (".bed", ".bim", ".fam")
@@ -28,18 +29,20 @@ ZARR_ROOTS = (".zgroup", ".zmetadata", "zarr.json")
 
 
 class Source(NamedTuple):
-    """Format of a source, and its file, its prefix or its folder."""
+    """Format of a source, and its file, its prefix, its folder or its address."""
 
     kind: str
-    path: Path
+    path: Any
 
 
-def find_format(source: Path | str) -> Source:
+def find_format(source: Path | Remote | str) -> Source:
     """Return the format of a source by its name and by what exists; VCF (or BCF) if nothing tells.
 
     A file with exactly this name comes before PLINK 1 files of this prefix, those before PLINK 2
-    files, and those before EIGENSTRAT files.
+    files, and those before EIGENSTRAT files. Of an object store VCF-Zarr alone is read.
     """
+    if is_remote(source):
+        return Source(ZARR, located(source))
     source = Path(source)
     for kind, (end, *_) in PREFIXES.items():
         if source.name.endswith(end):
@@ -53,12 +56,14 @@ def find_format(source: Path | str) -> Source:
     return Source(VCF, source)
 
 
-def is_zarr(path: Path | str) -> bool:
-    """Whether `path` is the folder of a Zarr store."""
+def is_zarr(path: Path | Remote | str) -> bool:
+    """Whether `path` is the folder of a Zarr store, or an address."""
+    if is_remote(path):
+        return True
     return any(is_file(Path(path, name)) for name in ZARR_ROOTS)
 
 
-def read_sample_names(source: Path | str, shown: str | None = None) -> list[str]:
+def read_sample_names(source: Path | Remote | str, shown: str | None = None) -> list[str]:
     """Return the sample names of a source, in file order.
 
     Raises
@@ -73,7 +78,7 @@ def read_sample_names(source: Path | str, shown: str | None = None) -> list[str]
         raise error if shown is None else UserError(f"{shown}: {error}") from None
 
 
-def read_file_samples(source: Path | str) -> tuple[list[str], list[str]]:
+def read_file_samples(source: Path | Remote | str) -> tuple[list[str], list[str]]:
     """Return the sample names of a source and their sex codes (1, 2, else unknown).
 
     Raises
@@ -105,7 +110,7 @@ def read_file_samples(source: Path | str) -> tuple[list[str], list[str]]:
     return names, ["0"] * len(names)
 
 
-def read_contig_lengths(source: Path | str) -> dict[str, int]:
+def read_contig_lengths(source: Path | Remote | str) -> dict[str, int]:
     """Return the contig lengths that a source's header gives; PLINK 1 and EIGENSTRAT give none."""
     kind, path = find_format(source)
     if kind in (PLINK, EIGENSTRAT):
@@ -123,7 +128,7 @@ def read_contig_lengths(source: Path | str) -> dict[str, int]:
     return read_header(path).lengths
 
 
-def read_contigs(source: Path | str) -> list[str]:
+def read_contigs(source: Path | Remote | str) -> list[str]:
     """Return the contigs that a source's header names; of PGEN those with a length."""
     kind, path = find_format(source)
     if kind in PREFIXES:
@@ -137,7 +142,7 @@ def read_contigs(source: Path | str) -> list[str]:
     return read_header(path).contigs
 
 
-def header_contigs(sources: Iterable[Path | str]) -> dict[str, int]:
+def header_contigs(sources: Iterable[Path | Remote | str]) -> dict[str, int]:
     """Contigs in the headers of some files, with their lengths; 0: not given.
 
     PLINK 1 and EIGENSTRAT files have no header.
@@ -150,7 +155,7 @@ def header_contigs(sources: Iterable[Path | str]) -> dict[str, int]:
     return found
 
 
-def read_filters(source: Path | str) -> frozenset[str] | None:
+def read_filters(source: Path | Remote | str) -> frozenset[str] | None:
     """Return the names of FILTER that a source's header declares; None: not known (PGEN)."""
     kind, path = find_format(source)
     if kind in PREFIXES:
@@ -165,7 +170,7 @@ def read_filters(source: Path | str) -> frozenset[str] | None:
     return read_header(path).filters
 
 
-def remarks_on(source: Path | str) -> list[str]:
+def remarks_on(source: Path | Remote | str) -> list[str]:
     """Return sentences about what is not read from a source, or could be missing from it.
 
     VCF and BCF files are not searched for dosages: their records without hard calls are refused.
@@ -182,7 +187,7 @@ def remarks_on(source: Path | str) -> list[str]:
     return []
 
 
-def require_readable(source: Path | str, filters: CallFilters) -> None:
+def require_readable(source: Path | Remote | str, filters: CallFilters) -> None:
     """Refuse a source that no job could read, by its header or its table of sites.
 
     Raises
@@ -193,7 +198,7 @@ def require_readable(source: Path | str, filters: CallFilters) -> None:
     """
     kind, path = find_format(source)
     if filters.limits().any():
-        filters.require(Path(source), _marks(kind, path))
+        filters.require(located(source), _marks(kind, path))
     if kind == PLINK:
         from .bed import numbered_bim
 
@@ -208,7 +213,7 @@ def require_readable(source: Path | str, filters: CallFilters) -> None:
         numbered_snp(path)
 
 
-def _marks(kind: str, path: Path) -> dict[str, bool]:
+def _marks(kind: str, path: Any) -> dict[str, bool]:
     """Whether a source has QUAL, and GQ, DP and AD of its calls."""
     if kind in (PLINK, EIGENSTRAT):
         return {}
@@ -227,7 +232,7 @@ def _marks(kind: str, path: Path) -> dict[str, bool]:
     return {"QUAL": True} | dict.fromkeys(read_header(path).formats, True)
 
 
-def count_sites(source: Path | str) -> int | None:
+def count_sites(source: Path | Remote | str) -> int | None:
     """Return the number of sites that PGEN, EIGENSTRAT or VCF-Zarr state; None for others."""
     kind, path = find_format(source)
     if kind == PGEN:

@@ -28,6 +28,7 @@ from .genotypes import pack_bed
 from .layer_zarr import widen_calls, widen_marks
 from .layers import layers_each, most_layers
 from .open_records import open_sites, settle_opened
+from .remote import Remote
 from .site_classes import ANY_OTHER, OpenedRecords
 from .site_rows import batch_of, keep_snps
 from .vcf_errors import record_error, show
@@ -55,7 +56,7 @@ UNKNOWN, BEYOND = -1, -2
 
 
 def stream_zarr(
-    path: Path | str,
+    path: Path | Remote | str,
     counts: DecodeCounts,
     *,
     haploid: str | Mapping[str, str] = "error",

@@ -1,6 +1,7 @@
 """Open VCF-Zarr stores (Czech et al. 2025): samples, contigs and checks, without genotypes.
 
-A store is a folder as bio2zarr writes it, of Zarr format 2 or 3. Zarr reads a chunk that is not
+A store is a folder as bio2zarr writes it, of Zarr format 2 or 3, or objects below an address
+(`remote`). Zarr reads a chunk that is not
 there as its fill value, and writers leave out chunks that hold nothing else. So a lost chunk of
 genotypes looks like one in which all calls are 0/0. A store is refused if it lacks a chunk that
 cannot be empty, and the number of chunks of genotypes that are not there is said.
@@ -20,6 +21,7 @@ import numpy as np
 from ..core.errors import UserError
 from ..core.files import FOLDER_STAMP
 from .batches import unusable_name
+from .remote import Remote, list_objects, located
 from .vcf_errors import show
 
 #: Arrays that are read, all with one row a site.
@@ -39,8 +41,8 @@ BLOCK_DEPTH = "call_MIN_DP"
 NEVER_EMPTY = ("sample_id", "contig_id", "variant_position")
 #: Padding of calls with fewer alleles than the widest.
 FILL = -2
-#: Files of an array's folder that are no chunks.
-ARRAY_FILES = (".zarray", ".zattrs", "zarr.json", FOLDER_STAMP)
+#: Files of a store and of an array's folder that are no chunks.
+ARRAY_FILES = (".zarray", ".zattrs", "zarr.json", ".zgroup", ".zmetadata", FOLDER_STAMP)
 #: Header of a chunk that Blosc compressed; its last four bytes are the size of the chunk.
 BLOSC_BYTES = 16
 #: What zarr raises for a store that is damaged or not one.
@@ -55,7 +57,7 @@ class Store:
     wrote; no row if there is no such array.
     """
 
-    path: Path
+    path: Path | Remote
     group: Any
     samples: list[str]
     contigs: list[str]
@@ -64,19 +66,20 @@ class Store:
     index: np.ndarray
 
 
-def open_store(path: Path | str) -> Store:
+def open_store(path: Path | Remote | str) -> Store:
     """Open a store and check its arrays, without reading genotypes.
 
     Raises
     ------
     UserError
-        It is not VCF-Zarr, has no genotypes or no samples, repeats a sample, or is incomplete.
+        It is not VCF-Zarr, has no genotypes or no samples, repeats a sample, or is incomplete; or
+        an object cannot be read (`remote.list_objects`, `remote.Objects.read`).
     """
     import zarr
 
-    path = Path(path)
+    path = located(path)
     try:
-        group = zarr.open_group(str(path), mode="r")
+        group = zarr.open_group(_opened(path), mode="r")
         arrays = set(group.array_keys())
         needed = {CALLS, "sample_id", "contig_id", *SITE_ARRAYS}
         if missing := sorted(needed - arrays):
@@ -113,6 +116,15 @@ def open_store(path: Path | str) -> Store:
     return Store(path, group, samples, contigs, n_sites, n_rows, index[:, [0, 1, 5]])
 
 
+def _opened(path: Path | Remote) -> Any:
+    """What zarr opens: the name of a folder, or a store of objects."""
+    if not isinstance(path, Remote):
+        return str(path)
+    from .object_zarr import ObjectZarr
+
+    return ObjectZarr(list_objects(path))
+
+
 def texts(values: np.ndarray) -> list[str]:
     """Texts of one axis: strings of any type, objects, or bytes, as stores before bio2zarr have."""
     return [
@@ -121,7 +133,7 @@ def texts(values: np.ndarray) -> list[str]:
     ]
 
 
-def _require_whole(path: Path, name: str, array: Any) -> None:
+def _require_whole(path: Path | Remote, name: str, array: Any) -> None:
     there, whole = array.nchunks_initialized, array.nchunks
     if array.size and there < whole:
         raise UserError(
@@ -130,14 +142,17 @@ def _require_whole(path: Path, name: str, array: Any) -> None:
         )
 
 
-def _require_whole_chunks(path: Path, name: str, array: Any) -> None:
+def _require_whole_chunks(path: Path | Remote, name: str, array: Any) -> None:
     """Compare the size of each file of an array with the size that its first bytes state.
 
     The Blosc library trusts this number: it decodes a file that was cut short to wrong values.
-    Other codecs notice a short file.
+    Other codecs notice a short file. Objects are compared when they are read.
     """
     blosc = array.compressors and "blosc" in type(array.compressors[-1]).__name__.lower()
     if not blosc or getattr(array, "shards", None):
+        return
+    if isinstance(path, Remote):
+        array.store.blosc = (*array.store.blosc, name)
         return
     for folder, _, files in os.walk(path / name):
         for file in files:
@@ -146,11 +161,16 @@ def _require_whole_chunks(path: Path, name: str, array: Any) -> None:
             chunk = Path(folder, file)
             with open(chunk, "rb") as opened:
                 start, size = opened.read(BLOSC_BYTES), opened.seek(0, 2)
-            if len(start) < BLOSC_BYTES or int.from_bytes(start[12:16], "little") != size:
+            if is_cut_short(start, size):
                 raise UserError(f"{chunk} is cut short or damaged; copy the store again.")
 
 
-def _check_names(path: Path, samples: list[str], contigs: list[str]) -> None:
+def is_cut_short(start: bytes, size: int) -> bool:
+    """Whether a chunk of Blosc begins with another size than it has."""
+    return len(start) < BLOSC_BYTES or int.from_bytes(start[12:16], "little") != size
+
+
+def _check_names(path: Path | Remote, samples: list[str], contigs: list[str]) -> None:
     if not samples:
         raise UserError(f"{path} has no samples; give a store with genotypes.")
     if "" in samples:
@@ -171,7 +191,7 @@ def _check_names(path: Path, samples: list[str], contigs: list[str]) -> None:
         )
 
 
-def damaged(path: Path, error: Exception) -> UserError:
+def damaged(path: Path | Remote, error: Exception) -> UserError:
     reason = " ".join(f"{type(error).__name__}: {error}".split())[:200].rstrip(".")
     return UserError(
         f"{path} is not VCF-Zarr or is damaged ({reason}); copy it again, or write it again with "
@@ -179,12 +199,12 @@ def damaged(path: Path, error: Exception) -> UserError:
     )
 
 
-def read_zarr_samples(path: Path | str) -> list[str]:
+def read_zarr_samples(path: Path | Remote | str) -> list[str]:
     """Return the sample names of a store; UserError as `open_store`."""
     return open_store(path).samples
 
 
-def read_zarr_lengths(path: Path | str) -> dict[str, int]:
+def read_zarr_lengths(path: Path | Remote | str) -> dict[str, int]:
     """Return the lengths of the contigs that have one."""
     store = open_store(path)
     if "contig_length" not in store.group:
@@ -193,7 +213,7 @@ def read_zarr_lengths(path: Path | str) -> dict[str, int]:
     return {n: length for n, length in zip(store.contigs, lengths, strict=False) if length > 0}
 
 
-def remarks_on_zarr(path: Path | str) -> list[str]:
+def remarks_on_zarr(path: Path | Remote | str) -> list[str]:
     """Return sentences about dosages, which are ignored, and about chunks that are not there."""
     store = open_store(path)
     calls = store.group[CALLS]

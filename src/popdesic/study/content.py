@@ -15,6 +15,7 @@ from ..cohort.spread_records import Content, expected_content
 from ..io.batches import LeftOut
 from ..io.call_filters import CallFilters
 from ..io.formats import header_contigs
+from ..io.remote import located
 from .sheets import Study
 
 #: `disk.StudySizes`, which this module does not import: chains of imports are short.
@@ -38,7 +39,9 @@ def look_into_files(
         if not (folder / f"results/cohorts/{unit}/raw.bed").is_file()
     }
     sources = {
-        cohort: [folder / one for one in expand_sources(study.cohorts.genotypes[cohort], folder)]
+        cohort: [
+            located(one, folder) for one in expand_sources(study.cohorts.genotypes[cohort], folder)
+        ]
         for cohort in cohorts.values()
     }
     every = [one for own in sources.values() for one in own]

@@ -28,6 +28,7 @@ from ..distance.tiles import (
 )
 from ..io.bed import LEAST_NAMED, bed_row_bytes
 from ..io.formats import count_sites
+from ..io.remote import is_remote
 from .sheets import Study
 from .sparse import DISTANCE_TEXT, is_compared, neighbors_kept
 
@@ -139,6 +140,8 @@ def _is_named(folder: Path, study: Study, unit: str) -> bool:
     names = study.names_in_files(cohort)
     if more or len(sources) > 1 or len(names) > study.counts[unit]:
         return False
+    if is_remote(sources[0]):
+        return False
     path = Path(source_files(folder / sources[0])[0])
     return path.suffix == ".bed" and path.stat().st_size >= LEAST_NAMED
 
@@ -153,6 +156,9 @@ def _sites_of(folder: Path, study: Study, unit: str) -> tuple[float, bool]:
     cohort = study.units[unit][0]
     n_samples = len(study.names_in_files(cohort))
     for source in expand_sources(study.cohorts.genotypes[cohort], folder):
+        if is_remote(source):
+            sites += count_sites(source) or 0
+            continue
         path = Path(source_files(folder / source)[0])
         size = path.stat().st_size
         if path.suffix == ".bed":

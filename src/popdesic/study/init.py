@@ -19,6 +19,7 @@ from ..core.places import HOME
 from ..io.batches import LeftOut
 from ..io.formats import PREFIXES, find_format, header_contigs, is_zarr
 from ..io.layers import MOST_PLOIDY
+from ..io.remote import is_remote
 from .configuration import read_config
 from .init_people import NewSamples, fam_people, read_people
 from .validation import validate_study
@@ -164,6 +165,8 @@ def split_arguments(arguments: Sequence[str]) -> tuple[Path, list[tuple[str, str
 
 def _is_study(argument: str) -> bool:
     path = Path(argument)
+    if is_remote(argument):
+        return False
     if path.is_dir():
         return not is_zarr(path)
     named = _is_there(argument) or NAMED.fullmatch(argument)
@@ -225,7 +228,9 @@ def find_cohorts(folder: Path, files: list[tuple[str, str]]) -> list[NewCohort]:
 
 
 def _sources(file: str) -> list[str]:
-    """The files or prefixes that an argument names."""
+    """The files, prefixes or addresses that an argument names."""
+    if is_remote(file):
+        return expand_sources(file)
     for main, *others in PREFIXES.values():
         for end in others:
             if file.endswith(end):
@@ -283,6 +288,8 @@ def _relative(folder: Path, text: str) -> str:
     """A path, or several separated by commas, relative to the study folder."""
     if "," in text and not path_exists(Path(text)):
         return ",".join(_relative(folder, part.strip()) for part in text.split(","))
+    if is_remote(text):
+        return text
     path = Path(text)
     where = path.parent.resolve() / path.name  # a symbolic link is not followed
     return os.path.relpath(where, folder.resolve())

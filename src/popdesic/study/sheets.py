@@ -18,12 +18,13 @@ from ..cohort.parents import check_parents
 from ..cohort.phenotype import known_numbers, recode_phenotype
 from ..cohort.samples import SEX_CODES, YES, departed_cohorts, split_excluded
 from ..cohort.sheet_text import read_sheet
-from ..cohort.sources import expand_sources, file_key, read_names, source_files
+from ..cohort.sources import expand_sources, file_key, read_names, source_files, stamp_of
 from ..core.errors import UserError, shorten, suggestion
 from ..core.files import digest
 from ..core.schemas import load_schema
 from ..geography.coordinates import check_coordinates
 from ..io.layers import most_layers
+from ..io.remote import is_remote
 from .batches import batches_of, is_batched
 from .ploidy import ploidies_of, ploidy_of_kinds
 from .sheet_rules import (
@@ -426,10 +427,17 @@ def described_sources(study: Study, unit: str) -> str:
 
 
 def cohort_files(study: Study, unit: str) -> list[str]:
-    """Return the files of the genotypes of a unit's cohorts."""
+    """Return the files of the genotypes of a unit's cohorts; objects of a store are none."""
     return [
         path
         for cohort in study.units[unit]
         for source in cohort_sources(study, cohort)
+        if not is_remote(source)
         for path in source_files(source)
     ]
+
+
+def remote_bytes(study: Study, unit: str) -> int:
+    """Return the bytes of a unit's cohorts that are in object stores."""
+    sources = (source for cohort in study.units[unit] for source in cohort_sources(study, cohort))
+    return sum(stamp_of(source)[0] for source in sources if is_remote(source))

@@ -55,6 +55,7 @@ from ..io.formats import (
     remarks_on,
     require_readable,
 )
+from ..io.remote import located
 from ..population.options import check_population
 from .batches import remark_on_batches
 from .configuration import CONFIG_PATH, fill_config
@@ -152,7 +153,7 @@ def validate_study(
 
 def _sources(study: Study, folder: Path) -> list[Path]:
     return [
-        folder / source
+        located(source, folder)
         for cohort in study.listed
         for source in expand_sources(study.cohorts.genotypes[cohort], folder)
     ]
@@ -178,7 +179,7 @@ def _look_at_records(config: dict, study: Study, folder: Path) -> list[str]:
     """Look at the first records of all files of each cohort that was not decoded yet."""
     least = config["distance"]["min_called"]
     sources = {
-        c: [folder / one for one in expand_sources(study.cohorts.genotypes[c], folder)]
+        c: [located(one, folder) for one in expand_sources(study.cohorts.genotypes[c], folder)]
         for c in study.listed
     }
     decoded = {u for u in study.order if is_file(folder / f"results/cohorts/{u}/raw.json")}
@@ -433,4 +434,5 @@ def _files(study: Study, folder: Path) -> list[tuple[Path, str]]:
 
 
 def _files_of(study: Study, cohort: str, folder: Path) -> list[Path]:
-    return [folder / one for one in expand_sources(study.cohorts.genotypes[cohort], folder)]
+    found = expand_sources(study.cohorts.genotypes[cohort], folder)
+    return [located(source, folder) for source in found]
