@@ -25,7 +25,7 @@ RULES = [HOME / "Snakefile", *sorted((HOME / "workflow/rules").glob("*.smk"))]
 #: sklearn 0.8, statsmodels 1, umap 1.5, matplotlib 0.3, zarr 1. pandas, 0.2, is in nearly all jobs.
 SLOW = {
     *("numba", "llvmlite", "scipy", "sklearn", "statsmodels", "umap", "pynndescent"),
-    *("matplotlib", "jinja2", "zarr", "bio2zarr", "cyvcf2", "cupy"),
+    *("matplotlib", "jinja2", "zarr", "bio2zarr", "cyvcf2", "cupy", "obstore"),
 }
 #: Scripts of jobs that draw.
 DRAWING = {path for path in SCRIPTS if "popdesic.report.figures" in path.read_text()}

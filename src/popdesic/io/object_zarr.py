@@ -7,7 +7,7 @@ Imported on first use, because zarr starts slowly.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from typing import Any
 
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store
@@ -20,15 +20,23 @@ from .remote import Objects
 class ObjectZarr(Store):
     """A store of `Objects`, read only.
 
-    `blosc` : arrays whose chunks state their size (`zarr_store.is_cut_short`).
+    Parameters
+    ----------
+    objects : Objects
+    headers : names
+        Of objects that are no chunks; they are kept in memory.
+    is_cut : function of bytes and their number
+        Whether a chunk of an array in `blosc` is cut short.
     """
 
     supports_writes = supports_deletes = supports_partial_writes = False
     supports_listing = True
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(
+        self, objects: Objects, headers: Collection[str], is_cut: Callable[[bytes, int], bool]
+    ) -> None:
         super().__init__(read_only=True)
-        self.objects = objects
+        self.objects, self._headers, self._is_cut = objects, headers, is_cut
         self.blosc: Collection[str] = ()
 
     def __eq__(self, other: object) -> bool:
@@ -42,8 +50,6 @@ class ObjectZarr(Store):
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        from .zarr_store import ARRAY_FILES, is_cut_short
-
         name = key.rpartition("/")[2]
         if (kept := self.objects.headers.get(key)) is not None:
             return prototype.buffer.from_bytes(kept)
@@ -57,9 +63,9 @@ class ObjectZarr(Store):
         data = await self.objects.read(key, part)
         if data is None:
             return None
-        if name in ARRAY_FILES:
+        if name in self._headers:
             self.objects.headers[key] = data
-        elif part is None and key.partition("/")[0] in self.blosc and is_cut_short(data, len(data)):
+        elif part is None and key.partition("/")[0] in self.blosc and self._is_cut(data, len(data)):
             raise UserError(
                 f"{self.objects.remote}/{key} is cut short or damaged; copy the store again."
             )

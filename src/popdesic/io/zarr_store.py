@@ -122,7 +122,7 @@ def _opened(path: Path | Remote) -> Any:
         return str(path)
     from .object_zarr import ObjectZarr
 
-    return ObjectZarr(list_objects(path))
+    return ObjectZarr(list_objects(path), ARRAY_FILES, _is_cut_short)
 
 
 def texts(values: np.ndarray) -> list[str]:
@@ -161,11 +161,11 @@ def _require_whole_chunks(path: Path | Remote, name: str, array: Any) -> None:
             chunk = Path(folder, file)
             with open(chunk, "rb") as opened:
                 start, size = opened.read(BLOSC_BYTES), opened.seek(0, 2)
-            if is_cut_short(start, size):
+            if _is_cut_short(start, size):
                 raise UserError(f"{chunk} is cut short or damaged; copy the store again.")
 
 
-def is_cut_short(start: bytes, size: int) -> bool:
+def _is_cut_short(start: bytes, size: int) -> bool:
     """Whether a chunk of Blosc begins with another size than it has."""
     return len(start) < BLOSC_BYTES or int.from_bytes(start[12:16], "little") != size
 

@@ -1,4 +1,4 @@
-"""VCF-Zarr in an object store: a server of S3 on this machine, the bytes of the same folder on disk."""
+"""VCF-Zarr in an object store, of a server of S3 on this machine: the bytes of the folder."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_addresses():
     )
     assert is_remote("https://x.org/y") and not is_remote("C:/x") and not is_remote(Path("s3:/b"))
     assert expand_sources("s3://b/x.vcz, s3://b/y.vcz") == ["s3://b/x.vcz", "s3://b/y.vcz"]
-    with pytest.raises(UserError, match="is a pattern.*list the addresses"):
+    with pytest.raises(UserError, match=r"is a pattern.*list the addresses"):
         expand_sources("s3://b/chr{contig}.vcz")
 
 
@@ -170,7 +170,7 @@ def test_init_writes_the_address(tmp_path, door, monkeypatch):
     init_study([f"EUR={URL}"])
     text = Path("config/cohorts.tsv").read_text()
     assert f"EUR\t{URL}\tyes" in text
-    config, study, _ = validate_study(read_config())
+    _, study, _ = validate_study(read_config())
     assert study.counts == {"EUR": N_SAMPLES} and open_store(URL).n_sites == N_SITES
     Path("config/cohorts.tsv").write_text(text.replace("one.vcz", "none.vcz"))
     list_objects.cache_clear()
