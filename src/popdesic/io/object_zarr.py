@@ -14,7 +14,6 @@ from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Sto
 from zarr.core.buffer import Buffer, BufferPrototype
 
 from ..core.errors import UserError
-from .remote import Objects
 
 
 class ObjectZarr(Store):
@@ -22,7 +21,7 @@ class ObjectZarr(Store):
 
     Parameters
     ----------
-    objects : Objects
+    objects : remote.Objects
     headers : names
         Of objects that are no chunks; they are kept in memory.
     is_cut : function of bytes and their number
@@ -33,7 +32,7 @@ class ObjectZarr(Store):
     supports_listing = True
 
     def __init__(
-        self, objects: Objects, headers: Collection[str], is_cut: Callable[[bytes, int], bool]
+        self, objects: Any, headers: Collection[str], is_cut: Callable[[bytes, int], bool]
     ) -> None:
         super().__init__(read_only=True)
         self.objects, self._headers, self._is_cut = objects, headers, is_cut
