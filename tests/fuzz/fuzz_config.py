@@ -30,7 +30,7 @@ FURTHER = re.compile(
     "finite number|must be one line|is not a window|ld_prune|prune is|compare.ld.region is|"
     "geodesic.alpha|compare.ld.window is|communities.space is|"
     "export.formats has|contigs.haploid has|impute.stages has|is no block|is now|is gone|"
-    "geodesic.space has 'ibd'|"
+    "geodesic.space has 'ibd'|communities.methods has|"
     "embedding.stable places"
 )
 NUMBERS = [0, 1, 2, -1, 0.5, 2.0, 1e-6, 1e300, -0.0, 10**20, 10**400, math.nan, math.inf]

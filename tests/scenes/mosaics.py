@@ -16,13 +16,16 @@ NO_FILTERS = {"exclude_contigs": [], "min_call_rate": 0.0, "min_maf": 0.0, "min_
 BASES = [("A", "C"), ("G", "A"), ("T", "C"), ("A", "G")]
 
 
-def make_haplotypes(n_sites: int, n: int, seed: int) -> np.ndarray:
-    """uint8 (n_sites, n): mosaics of six ancestors, so neighbouring sites predict each other."""
+def make_haplotypes(n_sites: int, n: int, seed: int, among: tuple[int, int] = (0, 6)) -> np.ndarray:
+    """uint8 (n_sites, n): mosaics of six ancestors, so neighbouring sites predict each other.
+
+    `among`: only of ancestors from the first to before the second.
+    """
     rng = np.random.default_rng(seed)
     ancestors = np.random.default_rng(77).random((n_sites, 6)) < 0.45
     out = np.empty((n_sites, n), np.uint8)
     for h in range(n):
-        who = np.repeat(rng.integers(0, 6, n_sites // 20 + 1), 20)[:n_sites]
+        who = np.repeat(rng.integers(*among, n_sites // 20 + 1), 20)[:n_sites]
         out[:, h] = ancestors[np.arange(n_sites), who]
     return out
 

@@ -13,6 +13,7 @@ from support.phased_files import write_vcf
 from support.running import finished, planned, snakemake, snapshot
 from support.study import FAST, Cohort, write_sheets, write_study
 
+import popdesic
 from popdesic.__main__ import main
 from popdesic.core.files import read_json
 from popdesic.io.bed import open_bed, read_fam
@@ -155,12 +156,13 @@ def test_a_newcomer_changes_no_byte_and_a_new_reference_all(study):
 
 
 def test_founders_are_the_reference_where_there_is_none(tmp_path):
-    """Phased once; a newcomer is imputed from them and changes no byte."""
+    """Phased once; a newcomer is imputed and painted from them and changes no byte."""
     sites = make_sites(1_100)
     rows = [(r.chrom, int(r.pos), f"s{k}", r.ref, r.alt) for k, r in enumerate(sites.itertuples())]
     cohorts, truths = [], {}
     for seed, (name, size) in enumerate({"north": 60, "south": 42, "west": 4}.items()):
-        haplotypes = make_haplotypes(len(sites), 2 * size, seed)
+        among = (0, 4) if name == "north" else (2, 6)
+        haplotypes = make_haplotypes(len(sites), 2 * size, seed, among)
         truth = (haplotypes[:, ::2] + haplotypes[:, 1::2]).astype(np.int8)
         shown = truth.copy()
         shown[np.random.default_rng(seed).random(truth.shape) < 0.03] = MISSING
@@ -168,22 +170,24 @@ def test_founders_are_the_reference_where_there_is_none(tmp_path):
         cohorts.append(Cohort(name, names, rows, shown, founder=name != "west"))
         truths[name] = truth
     config = CONFIG | {"impute": {"method": "copying", "stages": ["pca"]}}
-    config["genetic_map"] = "2 cM/Mb"
+    config |= {"genetic_map": "5 cM/Mb", "communities": {"methods": ["painting"]}}
+    targets = ("impute", "results/painting/groups.tsv")
     write_study(tmp_path, cohorts, config)
     write_sheets(tmp_path, cohorts[:2], config)
-    ran = finished(snakemake(tmp_path, "impute"))
-    assert ran["freeze_reference"] == 1 and ran["impute_by_copying"] == 2
+    ran = finished(snakemake(tmp_path, *targets))
+    assert ran["freeze_reference"] == ran["paint_samples"] == 1 and ran["impute_by_copying"] == 2
     before = snapshot(tmp_path)
     write_sheets(tmp_path, cohorts, config)
-    ran = finished(snakemake(tmp_path, "impute"))
+    ran = finished(snakemake(tmp_path, *targets))
     assert ran["impute_by_copying"] == 1 and "freeze_reference" not in ran
     after = snapshot(tmp_path)
-    kept = [name for name in before if name.startswith(("cohorts/", "impute/", "panel/"))]
-    assert len(kept) > 15 and {n: before[n] for n in kept} == {n: after[n] for n in kept}
+    folders = ("cohorts/", "impute/", "panel/", "painting/coancestry/")
+    kept = [name for name in before if name.startswith(folders) and name.count("row.json") == 0]
+    assert len(kept) > 19 and {n: before[n] for n in kept} == {n: after[n] for n in kept}
     frozen = open_haplotypes(tmp_path / "results/impute/reference.npz")
     require_intact(frozen)
     assert frozen.samples == [name for one in cohorts[:2] for name in one.samples]
-    np.testing.assert_allclose(frozen.parts[0].cm, frozen.parts[0].pos * 2e-6)
+    np.testing.assert_allclose(frozen.parts[0].cm, frozen.parts[0].pos * 5e-6)
     for cohort, truth in truths.items():
         table = pd.read_csv(tmp_path / "results/panel/sites.tsv", sep="\t", comment="#")
         panel = table.id.str[1:].astype(int).to_numpy()
@@ -191,6 +195,37 @@ def test_founders_are_the_reference_where_there_is_none(tmp_path):
         found = unpack_bed(every, truth.shape[1])
         called = cohorts[[*truths].index(cohort)].genotypes[panel] != MISSING
         assert (found == truth[panel])[~called].mean() > 0.9, cohort
+    check_painting(tmp_path, cohorts)
+
+
+def check_painting(folder: Path, cohorts: list[Cohort]) -> None:
+    """Rows are those of the function for arrays; groups are the cohorts, newcomers placed."""
+    frozen = open_haplotypes(folder / "results/impute/reference.npz")
+    panel, phased = frozen.parts[0], {}
+    for cohort in cohorts:
+        with np.load(folder / f"results/impute/{cohort.name}/haplotypes.npz") as file:
+            bits = np.unpackbits(file["haplotypes"].view(np.uint8), axis=1, bitorder="little")
+        phased[cohort.name] = bits[:, : 2 * len(cohort.samples)].T
+    donors = np.concatenate([phased["north"], phased["south"]])
+    model = {"ne": panel.ne, "mismatch": panel.mismatch, "threads": 2}
+    among = popdesic.paint(donors, panel.cm, **model).lengths.sum(axis=0)
+    newcomers = popdesic.paint(donors, panel.cm, phased["west"], **model).lengths
+    out = folder / "results/painting"
+    north, west = (np.load(out / f"coancestry/{name}.npy") for name in ("north", "west"))
+    np.testing.assert_array_equal(north, among[:60])
+    np.testing.assert_array_equal(west, newcomers.sum(axis=0))
+    stretches = np.load(out / "coancestry/west__stretches.npy")
+    np.testing.assert_array_equal(stretches, newcomers.transpose(1, 0, 2).astype(np.float32))
+    listed = pd.read_csv(out / "donors.tsv", sep="\t")
+    assert listed["sample"].tolist() == frozen.samples
+    table = pd.read_csv(out / "groups.tsv", sep="\t")
+    assert table["sample"].tolist() == [name for one in cohorts for name in one.samples]
+    assert table.painted_group.tolist() == [1] * 60 + [2] * 46
+    assert table.painted_stability.between(0.5, 1).mean() > 0.95
+    about = read_json(out / "groups.json")
+    assert [one["samples"] for one in about["groups"]] == [60, 46]
+    assert about["tests"][0]["halves"] == [60, 42] and about["stretches"] == len(newcomers)
+    assert (folder / "results/figures/painting.png").stat().st_size > 5_000
 
 
 def test_a_frozen_reference_gives_the_same_bytes(study, tmp_path):

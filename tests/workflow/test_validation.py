@@ -234,6 +234,10 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
         config(communities={"space": "ibd"}),
         ["communities.space is 'ibd'", "add ibd to compare.analyses"],
     ),
+    "painting without haplotypes": (
+        config(communities={"methods": ["painting"]}),
+        ["communities.methods has 'painting'", "impute.method is 'mode'", "to 'copying'"],
+    ),
     "maps of segments that are not sought": (
         config(geodesic={"space": ["pcs", "ibd"]}),
         ["geodesic.space has 'ibd'", "add ibd to compare.analyses"],

@@ -10,6 +10,10 @@
 #                                             level0 ..., hdbscan
 #         results/communities/communities.json, tree.nwk
 #         results/communities/agreement.tsv   ARI and AMI with every label column
+#         results/painting/coancestry/row.json   list of the coancestry of each cohort, which lies
+#                                             beside it and stays when others arrive
+#         results/painting/groups.tsv .json   groups by coancestry; with `painting`, which needs
+#                                             results/impute/{cohort}/haplotypes.npz
 #
 # fit_blocks fits with the Python interpreter that has graph-tool; if none has, it warns in one sentence,
 # and the columns level0 ... are left out.
@@ -17,6 +21,7 @@
 from popdesic.communities.block_model import DRAWS, RESTARTS
 
 COMMUNITY_METHODS = CONFIG["communities"]["methods"]
+PAINTS = "painting" in COMMUNITY_METHODS
 COMMUNITY_SPACE = CONFIG["communities"]["space"]
 #: With `ibd` the block model has the graph of segments; the rest is then as with `auto`.
 OF_SEGMENTS = COMMUNITY_SPACE == "ibd"
@@ -32,6 +37,8 @@ BLOCKS_OF = [COMMUNITY_LENGTHS] if STUDY.sparse else source_of(COMMUNITY_SPACE)
 COMMUNITY_ROWS = [LENGTHS.format(space=COMMUNITY_SPACE, alpha=ALPHAS[0])] if STUDY.sparse else []
 COMMUNITY_TREE = ["results/communities/tree.nwk"] if "tree" in COMMUNITY_METHODS else []
 COMMUNITY_FIGURES = figures_by("draw_communities")
+#: Groups by coancestry: a table with `sample`, and what it rests on.
+PAINTED = ["results/painting/groups.tsv"] if PAINTS else []
 
 
 #: What splits of the samples are found from; F_ST between their halves, without relatives.
@@ -59,6 +66,7 @@ FIT_MINUTES = 3e-4 * RESTARTS + 1e-6 * DRAWS
 
 TARGETS["communities"] = [
     COMMUNITY_TARGETS if COMMUNITY_METHODS else [],
+    PAINTED,
 ]
 
 
@@ -157,7 +165,7 @@ rule find_communities:
         runtime=minutes(1, samples=1e-5 if SPLITS else 1e-4, pairs=PAIR * 4e-8),
     params:
         **({} if SPLITS else SPLIT_PARAMS),
-        methods=COMMUNITY_METHODS,
+        methods=[method for method in COMMUNITY_METHODS if method != "painting"],
         code=code_of("find_communities", always=not SPLITS),  # of what is kept
     message:
         "Find communities"
@@ -197,3 +205,42 @@ rule draw_communities:
         "Compare communities with labels, and draw them"
     script:
         "../scripts/communities/draw_communities.py"
+
+
+# Cohorts whose haplotypes, donors and code are as they were are not painted again.
+if PAINTS:
+
+    rule paint_samples:
+        input:
+            haplotypes=expand("results/impute/{cohort}/haplotypes.npz", cohort=COHORTS),
+            fams=expand("results/cohorts/{cohort}/genotypes.fam", cohort=COHORTS),
+            panel="results/panel/sites.tsv",
+            reference=FROZEN,
+            unrelated=SPLIT_INPUT["unrelated"],
+        output:
+            row="results/painting/coancestry/row.json",
+            donors="results/painting/donors.tsv",
+            groups=PAINTED[0],
+            about="results/painting/groups.json",
+            svg=reported("paint_samples"),
+            png=expand("results/figures/{name}.png", name=figures_by("paint_samples")),
+        log:
+            "logs/paint_samples.log",
+        benchmark:
+            "benchmarks/paint_samples.tsv"
+        conda:
+            "../../envs/popdesic.yaml"
+        threads: MANY
+        resources:
+            mem_mb=painting_memory,
+            runtime=painting_minutes,
+        params:
+            cohorts=COHORTS,
+            founders=STUDY.founders,
+            key=reference_key,
+            tile_code=lambda wildcards: digests.tile_code("painting"),
+            code=code_of("paint_samples"),
+        message:
+            "Paint samples by the founders' haplotypes, and find groups by coancestry"
+        script:
+            "../scripts/communities/paint_samples.py"

@@ -50,6 +50,7 @@ INTERACTIVE_MAPS = [
 #: Further tables with a column `sample`, whose columns can colour the maps.
 SAMPLE_TABLES = [
     *(["results/communities/partition.tsv"] if COMMUNITY_METHODS else []),
+    *PAINTED,
     *INSTABILITY,
 ]
 #: What MultiQC shows (`report.multiqc.FILES`).

@@ -4,7 +4,8 @@
 # gives   MANY, SOME, WIDE, PER_COHORT, BESIDE_GPU, ingest_memory(), ingest_minutes(), map_memory(),
 #         map_minutes(), pca_memory(), pca_minutes(), planes_memory(), null_memory(), null_minutes(),
 #         counting_gpus(), closing_gpus(), freezing_memory(), freezing_minutes(),
-#         copying_memory(), copying_minutes(), settle_place()
+#         copying_memory(), copying_minutes(), painting_memory(), painting_minutes(),
+#         settle_place()
 
 import os
 
@@ -146,6 +147,24 @@ def copying_minutes(wildcards, input, attempt):
     """`runtime`. 4 000 haplotypes, 8 cores: a second for 3 million genotypes, phased."""
     mb, n = _decoded_mb([input.raw]), _copied_haplotypes(input.reference[0])
     return limit_minutes(5 + 1.5 * mb * (0.1 + 0.9 * n / 4000), attempt)
+
+
+def _donors():
+    """Samples that others are painted by: founders, at most so many."""
+    return min(n_samples(*STUDY.founders), MOST_FOUNDERS)
+
+
+def painting_memory(wildcards, input, attempt):
+    """`mem_mb`: donors' haplotypes, as bytes of a contig; those of a cohort; stretches of donors."""
+    sites, n = input_mb([input.panel]) / 40, _donors()  # in millions; 40 bytes each
+    bits = sites * (n + max(n_samples(cohort) for cohort in COHORTS)) / 4
+    return limit_mb(1800 + bits + sites * n + 0.12 * n + 4e-4 * n**2, attempt)
+
+
+def painting_minutes(wildcards, input, attempt):
+    """`runtime`. 8 cores: a cell, of a haplotype, a site and a donor's haplotype, takes 5 ns."""
+    cells = 4 * n_samples(*COHORTS) * _donors() * input_mb([input.panel]) / 40  # in millions
+    return limit_minutes(5 + 5e-3 * cells / 8 / 60, attempt)
 
 
 def counting_gpus(wildcards, input):

@@ -12,25 +12,18 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from ..copying.copying import pack_rows
 from ..copying.copying_plan import DOSE_UNITS
 from ..core.files import write_json
 from ..core.tables import write_npy, write_npz
-from ..io.frozen_haplotypes import (
-    HaplotypePanel,
-    HaplotypePart,
-    open_haplotypes,
-    require_intact,
-)
+from ..io.frozen_haplotypes import open_haplotypes, require_intact
 from ..io.genotypes import MISSING, bed_row_bytes, pack_bed, unpack_bed
-from ..io.sites import canonical_contig
 from .absent import UNSTATED, Absent
 from .accuracy import Imputer
 from .accuracy_sums import squared_correlation
@@ -38,35 +31,11 @@ from .copy_accuracy import estimated_r2
 from .copy_haplotypes import CopiedWindow, CopyOptions, impute_part, own_samples, phase_part
 from .encode import OnPanel
 from .impute import Window, plan_windows
-from .match import match, require_one_build
 from .panel import load_panel
-from .phased_targets import TypedPart, keep_shared_contigs, listed_sites, require_overlap
+from .phased_targets import TypedPart
+from .shared_sites import SharedPart, share_sites
 
 log = logging.getLogger("popdesic")
-
-#: What messages call the sites of a study.
-PANEL = "the panel"
-
-
-@dataclass(frozen=True)
-class SharedPart:
-    """Sites that a part of the reference shares with the panel, in the part's order.
-
-    Attributes
-    ----------
-    part : HaplotypePart
-    sites : int64 array, (n_shared,)
-        Rows of the panel.
-    rows : int64 array, (n_shared,)
-        Rows of the part, rising.
-    swapped : bool array, (n_shared,)
-        Whether REF of the reference is ALT of the panel.
-    """
-
-    part: HaplotypePart
-    sites: np.ndarray
-    rows: np.ndarray
-    swapped: np.ndarray
 
 
 class CopiedSites(NamedTuple):
@@ -91,31 +60,6 @@ class CopiedSites(NamedTuple):
     dosage: np.ndarray
     left_out: np.ndarray
     r2: np.ndarray
-
-
-def share_sites(reference: HaplotypePanel, panel: pd.DataFrame) -> list[SharedPart]:
-    """Find the panel's sites in a reference, by position and alleles on either strand.
-
-    Raises
-    ------
-    UserError
-        They are of different genome builds, or share too few sites (`phased_targets`).
-    """
-    seen = keep_shared_contigs(PANEL, reference, Counter(panel.chrom.tolist()))
-    listed = listed_sites(reference, panel)
-    found = match(listed, panel)
-    require_one_build(found, PANEL, f"the reference {reference.path}")
-    here = found.row >= 0
-    shared = Counter(panel.chrom[here].map(canonical_contig))
-    require_overlap(PANEL, reference, seen, shared, found)
-    sites = np.flatnonzero(here)
-    numbers, rows = (listed[name].to_numpy()[found.row[sites]] for name in ("part", "row"))
-    parts = []
-    for number, part in enumerate(reference.parts):
-        own = np.flatnonzero(numbers == number)
-        own = own[np.argsort(rows[own], kind="stable")]
-        parts.append(SharedPart(part, sites[own], rows[own], found.swapped[sites[own]]))
-    return [one for one in parts if len(one.sites)]
 
 
 def copy_sites(

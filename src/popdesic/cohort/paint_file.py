@@ -11,21 +11,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..copying.copying import Haplotypes
-from ..copying.painting import Painting, paint_alleles
-from ..copying.painting_plan import stretch_count
+from ..copying.painting import Painting, joined_stretches
 from ..core.errors import UserError
 from ..core.files import beside, require_output
 from ..core.tables import write_npy, write_table
-from ..io.frozen_haplotypes import HaplotypePanel, HaplotypePart
+from ..io.frozen_haplotypes import HaplotypePanel
 from .copy_haplotypes import CopyOptions, own_samples, phase_part
 from .haplotype_panel import frozen_for, reference_files
+from .paint_batches import paint_part, sample_batches, unpacked
 from .phased_targets import read_targets
 
 log = logging.getLogger("popdesic")
-
-#: Bytes of alleles that are unpacked at a time, with those of their results.
-BATCH_BYTES = 1 << 28
 
 
 def paint_file(
@@ -89,16 +85,10 @@ def _by_each_other(panel: HaplotypePanel, folder: Path, options: CopyOptions):
     n = len(panel.samples)
     if n < 2:
         raise UserError(f"{panel.path} has one sample; give a file of two or more, or --target.")
-    spans = [float(part.cm[-1] - part.cm[0]) for part in panel.parts]
-    total, count = sum(spans), stretch_count(sum(spans))
+    count, numbers = joined_stretches([np.asarray(part.cm) for part in panel.parts])
     stretches = _on_disk((count, n, n), folder)
     whole = Painting(np.zeros((1, n, n)), np.zeros((n, n)))
-    begin = 0.0
-    for part, span in zip(panel.parts, spans, strict=True):
-        place = begin + np.asarray(part.cm) - part.cm[0]
-        begin += span
-        scaled = place * (count / total) if total > 0 else place
-        number = np.minimum(scaled, count - 1).astype(np.int64)
+    for part, number in zip(panel.parts, numbers, strict=True):
         first = int(number[0])
         owner = np.asarray(part.owner, np.int64)
         haplotypes = [np.flatnonzero(owner == k) for k in range(n)]
@@ -106,10 +96,12 @@ def _by_each_other(panel: HaplotypePanel, folder: Path, options: CopyOptions):
         for rows in haplotypes:
             own[rows, : len(rows)] = rows
         values = (int(number[-1]) - first + 1) * n
-        for low, high, rows in _sample_batches(owner, n, len(part.pos), values):
+        for low, high, rows in sample_batches(owner, n, len(part.pos), values):
             bits = np.asarray(part.haplotypes)
-            alleles = _unpacked(bits, rows)
-            found = _painted(part, alleles, owner[rows] - low, number - first, own[rows], options)
+            alleles = unpacked(bits, rows)
+            found = paint_part(
+                part, alleles, owner[rows] - low, number - first, own[rows], options.threads
+            )
             whole.lengths[0, low:high] += found.lengths.sum(axis=0)
             whole.segments[low:high] += found.segments
             if len({len(rows) for rows in haplotypes}) == 1:
@@ -135,10 +127,10 @@ def _by_reference(target: Path, panel: HaplotypePanel, options: CopyOptions):
             here = np.flatnonzero(np.asarray(part.owner) == sample)
             own[owner == one, : len(here)] = here
         none = np.zeros(len(part.pos), np.int64)
-        for low, high, rows in _sample_batches(owner, n, len(part.pos), n_donors):
+        for low, high, rows in sample_batches(owner, n, len(part.pos), n_donors):
             alleles = np.full((len(rows), len(part.pos)), -1, np.int8)
             alleles[:, typed.rows] = typed.alleles[rows]
-            found = _painted(part, alleles, owner[rows] - low, none, own[rows], options)
+            found = paint_part(part, alleles, owner[rows] - low, none, own[rows], options.threads)
             whole.lengths[:, low:high] += found.lengths
             whole.segments[low:high] += found.segments
     return targets.samples, whole
@@ -158,36 +150,3 @@ def _on_disk(shape: tuple[int, int, int], folder: Path) -> np.memmap:
                 "finds no groups."
             ) from None
         return np.memmap(file, np.float64, "r+", shape=shape)
-
-
-def _sample_batches(owner: np.ndarray, n: int, n_sites: int, n_values: int):
-    """Samples [low, high) at a time, and their haplotypes.
-
-    `n_values`: numbers that are found of each sample, float64.
-    """
-    step = max(1, BATCH_BYTES // (2 * n_sites + 8 * n_values))
-    for low in range(0, n, step):
-        high = min(low + step, n)
-        yield low, high, np.arange(*np.searchsorted(owner, [low, high]))
-
-
-def _unpacked(bits: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Alleles of some haplotypes, int8 (n, n_sites), from rows of bits by site."""
-    words, places = rows // 64, (rows % 64).astype(np.uint64)
-    return ((bits[:, words] >> places) & np.uint64(1)).T.astype(np.int8)
-
-
-def _painted(
-    part: HaplotypePart, alleles, targets, stretches, own, options: CopyOptions
-) -> Painting:
-    return paint_alleles(
-        Haplotypes(np.asarray(part.haplotypes), len(part.owner), np.asarray(part.cm)),
-        np.ascontiguousarray(alleles),
-        targets,
-        np.asarray(part.owner, np.int64),
-        stretches,
-        ne=part.ne,
-        mismatch=part.mismatch,
-        own=own,
-        threads=options.threads,
-    )

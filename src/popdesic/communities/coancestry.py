@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,32 +34,61 @@ SUM_BYTES = 1 << 28
 LEAST_STRETCHES = 8
 
 
-@one_blas_thread
+class StructureTest(NamedTuple):
+    """Samples that were tested for structure.
+
+    Attributes
+    ----------
+    samples : int
+    deviations : float
+        Of the largest eigenvalue from the mean of those by chance, in their standard deviation.
+    halves : tuple of int
+        Samples of both parts, if they were divided; else empty.
+    """
+
+    samples: int
+    deviations: float
+    halves: tuple[int, ...]
+
+
 def divide_samples(lengths: np.ndarray) -> np.ndarray:
-    """Group of each sample, by divisions in two where there is structure.
+    """Group of each sample, as of `find_groups`."""
+    return find_groups(lengths)[0]
+
+
+@one_blas_thread
+def find_groups(lengths: np.ndarray) -> tuple[np.ndarray, list[StructureTest]]:
+    """Groups of samples by divisions in two where there is structure, and the tests for it.
 
     Parameters
     ----------
-    lengths : float64 array, (n_stretches, n_samples, n_samples)
+    lengths : float array, (n_stretches, n_samples, n_samples)
         What samples (rows) copy from samples (columns).
 
     Returns
     -------
-    int64 array, (n_samples,)
+    group : int64 array, (n_samples,)
         From 0, in the order of the groups' first samples.
+    tests : list of StructureTest
+        In the order in which they were made; the first is of all samples.
     """
     found = np.zeros(lengths.shape[1], np.int64)
-    waiting = [np.arange(lengths.shape[1])] if len(lengths) >= LEAST_STRETCHES else []
+    waiting, tests = [], []
+    if len(lengths) >= LEAST_STRETCHES:
+        waiting = [np.arange(lengths.shape[1])]
     while waiting:
         members = waiting.pop()
         if len(members) < 2 * LEAST_SAMPLES:
             continue
-        second = _halves(lengths, members)
+        excess, second = _halves(lengths, members)
+        halves: tuple[int, ...] = ()
         if second is not None:
             found[members[second]] = found.max() + 1
             waiting += [members[~second], members[second]]
+            halves = (int((~second).sum()), int(second.sum()))
+        tests.append(StructureTest(len(members), float(excess), halves))
     _, first, inverse = np.unique(found, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
+    return np.argsort(np.argsort(first))[inverse], tests
 
 
 def write_groups(out: Path, lengths: np.ndarray) -> list[int]:
@@ -76,8 +106,8 @@ def write_groups(out: Path, lengths: np.ndarray) -> list[int]:
     return np.bincount(group).tolist()
 
 
-def _halves(lengths: np.ndarray, members: np.ndarray) -> np.ndarray | None:
-    """Which of some samples are in the second half, or None without structure."""
+def _halves(lengths: np.ndarray, members: np.ndarray) -> tuple[float, np.ndarray | None]:
+    """Deviations above chance, and which samples are in the second half: None if undivided."""
     from .two_means_cpu import two_means
 
     n = len(members)
@@ -92,11 +122,11 @@ def _halves(lengths: np.ndarray, members: np.ndarray) -> np.ndarray | None:
     excess = (top - mean) / deviation if deviation > 0 else 0.0
     log.info("coancestry of %d samples: %.1f deviations above chance", n, excess)
     if excess < LEAST_EXCESS:
-        return None
+        return excess, None
     second = two_means(vector)
     if min(second.sum(), (~second).sum()) < LEAST_SAMPLES:
-        return None
-    return second
+        return excess, None
+    return excess, second
 
 
 def _signed_sums(lengths: np.ndarray, members: np.ndarray, signs: np.ndarray) -> np.ndarray:
@@ -117,7 +147,7 @@ def _signed_sums(lengths: np.ndarray, members: np.ndarray, signs: np.ndarray) ->
 
 def centred_coancestry(lengths: np.ndarray) -> np.ndarray:
     """Symmetric and centred, float64 (n_samples, n_samples)."""
-    both = (lengths + lengths.T) / 2
+    both = (lengths.astype(np.float64) + lengths.T) / 2
     np.fill_diagonal(both, 0)
     np.fill_diagonal(both, both.sum(axis=0) / (len(both) - 1))
     mean = both.mean(axis=0)

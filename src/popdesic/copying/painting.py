@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -127,6 +128,25 @@ def stretch_numbers(cm: np.ndarray) -> np.ndarray:
     if count == 1:
         return np.zeros(len(cm), np.int64)
     return np.minimum((cm - cm[0]) * (count / span), count - 1).astype(np.int64)
+
+
+def joined_stretches(maps: Sequence[np.ndarray]) -> tuple[int, list[np.ndarray]]:
+    """Stretches of several maps that follow each other: their number, and that of each site.
+
+    Parameters
+    ----------
+    maps : sequence of float64 arrays, (n_sites,)
+        Centimorgans, not falling.
+    """
+    spans = [float(cm[-1] - cm[0]) for cm in maps]
+    total, count = sum(spans), stretch_count(sum(spans))
+    found, begin = [], 0.0
+    for cm, span in zip(maps, spans, strict=True):
+        place = begin + np.asarray(cm) - cm[0]
+        begin += span
+        scaled = place * (count / total) if total > 0 else place
+        found.append(np.minimum(scaled, count - 1).astype(np.int64))
+    return count, found
 
 
 def nearest_lengths(cm: np.ndarray, called: np.ndarray) -> np.ndarray:

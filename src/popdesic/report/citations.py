@@ -20,6 +20,10 @@ REFERENCES = {
         "interactions in genome-wide case-control studies. American Journal of Human Genetics "
         "87:325-340. doi:10.1016/j.ajhg.2010.07.021"
     ),
+    "coancestry": (
+        "Lawson DJ, Hellenthal G, Myers S, Falush D (2012) Inference of population structure using "
+        "dense haplotype data. PLoS Genetics 8:e1002453. doi:10.1371/journal.pgen.1002453"
+    ),
     "copying": (
         "Li N, Stephens M (2003) Modeling linkage disequilibrium and identifying recombination "
         "hotspots using single-nucleotide polymorphism data. Genetics 165:2213-2233. "

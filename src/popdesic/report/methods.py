@@ -12,6 +12,7 @@ from typing import Any
 from ..cohort.contigs import Genome
 from ..cohort.genotype_choice import missing_rule
 from ..cohort.hwe_groups import LEAST_SAMPLES
+from ..communities.coancestry import LEAST_EXCESS
 from ..communities.splits import MIN_DIP, MOST_IN_VALLEY
 from ..components.noise_null import STRETCH
 from ..components.tables import is_drawn
@@ -219,6 +220,14 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
             text += f" Clusters were also identified with HDBSCAN {cite('hdbscan')}."
         if "tree" in methods:
             text += f" A tree was built by neighbour joining {cite('nj')}."
+        painted = _made(outcome, "painting/groups.json") if "painting" in methods else {}
+        if painted:
+            text += (
+                " The phased haplotypes of all samples were painted by those of "
+                f"{number(painted['donors'])} founders {cite('copying')}. Their coancestry "
+                f"{cite('coancestry')} was divided where its largest axis lay {LEAST_EXCESS:g} "
+                "deviations above that of sums in which stretches of the genome had random signs."
+            )
     return text
 
 

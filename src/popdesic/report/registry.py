@@ -144,6 +144,16 @@ def community_figures(methods: Sequence[str]) -> list[Figure]:
     ]
 
 
+def painting_figures() -> list[Figure]:
+    """Figure of `painting` in `communities.methods`."""
+    sizes = "{n_donors} founders, {n_painted_groups}."
+    return [
+        Figure(
+            *("painting", "paint_samples", "Communities", "Coancestry by group", "painting", sizes)
+        )
+    ]
+
+
 def comparison_figures(analyses: Sequence[str]) -> list[Figure]:
     """Figures of `compare.analyses`."""
     founders = "{ld_founders}."
@@ -312,6 +322,7 @@ def study_figures(
         ),
         *(imputation_figures() if config["impute"]["evaluate"] else []),
         *community_figures(config["communities"]["methods"]),
+        *(painting_figures() if "painting" in config["communities"]["methods"] else []),
         *comparison_figures(config["compare"]["analyses"]),
         *ibd_figures(
             "ibd" in config["compare"]["analyses"] and config["contigs"]["haploid"] != ONLY_HAPLOID

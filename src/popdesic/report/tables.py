@@ -270,6 +270,8 @@ def file_rows(outcome: Outcome, configuration: dict) -> list[tuple[str, str]]:
         ("communities/partition.tsv", "Community of every sample"),
         ("communities/agreement.tsv", "Agreement of communities and labels"),
         ("communities/tree.nwk", "Neighbour-joining tree"),
+        ("painting/groups.tsv", "Group of every sample by the haplotypes that it copies"),
+        ("painting/donors.tsv", "Founders that samples copy from: columns of coancestry/*.npy"),
         ("geography/places.tsv", "Places with their numbers of samples"),
         ("geography/edges.tsv", "Neighbouring places, barriers and corridors"),
         ("geography/pairs.tsv", "Genetic and geographic distance of every two places"),
@@ -343,6 +345,7 @@ def _not_asked_for(outcome: Outcome, configuration: dict) -> list[str]:
     block = configuration["epistasis"]
     asked = {
         "communities/": bool(configuration["communities"]["methods"]),
+        "painting/": "painting" in configuration["communities"]["methods"],
         "geography/": has_places(outcome.qc),
         "population/": bool(configuration["population"]["analyses"]),
         "ibd/": "ibd" in compared or configuration["communities"]["space"] == "ibd",

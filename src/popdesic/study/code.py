@@ -30,6 +30,7 @@ TILE_WORK = {
     "ibd": ("ibd/cohorts.py", "measure_rows"),
     "sets": ("epistasis/kept_sets.py", "renew_scores"),
     "population": ("population/counts.py", "count_cohorts"),
+    "painting": ("cohort/paint_cohorts.py", "paint_cohorts"),
 }
 #: Cached digests of a study, relative to the folder in which Snakemake runs.
 CACHE = Path(".snakemake/popdesic.code")

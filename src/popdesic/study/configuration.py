@@ -249,6 +249,12 @@ def fill_config(config: dict, source: str = "config/config.yaml") -> dict:
             f"{source}: geodesic.space has 'ibd', but no segments are sought; add ibd to "
             "compare.analyses or remove it."
         )
+    method = filled["impute"]["method"]
+    if "painting" in filled["communities"]["methods"] and method != "copying":
+        raise UserError(
+            f"{source}: communities.methods has 'painting', but impute.method is '{method}', which "
+            "phases no haplotypes; set impute.method to 'copying' or remove 'painting'."
+        )
     segments = [name for name in filled["export"]["formats"] if name in SEGMENT_FORMATS]
     if segments and not sought:
         raise UserError(

@@ -14,6 +14,8 @@ from itertools import combinations, combinations_with_replacement
 from pathlib import Path
 
 from ..cohort.sources import expand_sources, source_files
+from ..copying.copying_plan import MOST_FOUNDERS
+from ..copying.painting_plan import MOST_STRETCHES
 from ..core.errors import UserError
 from ..core.files import bytes_meant, digest, has_lists, named_rows, read_json, result_files
 from ..core.limits import MOST_EXPORTED
@@ -195,6 +197,9 @@ def forecast_disk(config: dict, genotypes: StudySizes, *, sparse: bool) -> dict[
         "report": PAGE + 220 * n,
         "export": sum(_export(name, n, m) for name in config["export"]["formats"]),
     }
+    if "painting" in config["communities"]["methods"]:
+        stages["painting"] = (8 + 4 * MOST_STRETCHES) * n * min(n, MOST_FOUNDERS)
+        stages["figures"] += FURTHER
     if is_compared(config):
         stages["compare"] = LD * m + 250 * n
     if config["population"]["analyses"]:

@@ -12,9 +12,10 @@ from support.phased_files import write_vcf
 
 from popdesic.cohort import phased_targets
 from popdesic.cohort.check_reference import first_sites
-from popdesic.cohort.copy_cohort import copy_sites, likely_alleles, share_sites
+from popdesic.cohort.copy_cohort import copy_sites, likely_alleles
 from popdesic.cohort.copy_haplotypes import CopyOptions, own_samples
 from popdesic.cohort.haplotype_panel import freeze_haplotypes
+from popdesic.cohort.shared_sites import share_sites
 from popdesic.copying.copying_plan import DOSE_UNITS
 from popdesic.core.errors import UserError
 from popdesic.io.frozen_haplotypes import HaplotypePanel, open_haplotypes

@@ -11,7 +11,7 @@ from support.phased_files import phased_records, write_vcf
 
 import popdesic
 from popdesic.__main__ import main
-from popdesic.cohort import paint_file, phased_targets
+from popdesic.cohort import paint_batches, phased_targets
 from popdesic.io.frozen_haplotypes import open_haplotypes
 
 N_SITES, N = 400, 12
@@ -138,7 +138,7 @@ def test_files_beside_the_output_are_no_inputs_and_nobody_elses(reference, tmp_p
 def test_any_batches_give_the_same_bytes(reference, tmp_path, monkeypatch):
     found = set()
     for n_bytes in (1, 1 << 28):
-        monkeypatch.setattr(paint_file, "BATCH_BYTES", n_bytes)
+        monkeypatch.setattr(paint_batches, "BATCH_BYTES", n_bytes)
         assert main(["paint", str(reference / "r.npz"), "-o", str(tmp_path / "c.npy")]) == 0
         found.add((tmp_path / "c.npy").read_bytes())
     assert len(found) == 1

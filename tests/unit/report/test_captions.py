@@ -21,6 +21,13 @@ LOW_HIGH = (("Dark points (near 0)", 0.0, "dark blue"), ("Bright points (near 1)
 CLAIMS = {
     ("structure.py", "draw_distances"): ("distances", NEAR_FAR),
     ("communities.py", "draw_heatmap"): ("communities_heatmap", NEAR_FAR),
+    ("communities.py", "draw_painting"): (
+        "painting",
+        (
+            ("Yellow is a short length", 0.0, "yellow"),
+            ("dark blue a long one", 1.0, "dark blue"),
+        ),
+    ),
     ("communities.py", "draw_confusion"): ("communities", (("The darker a cell", 1.0, "black"),)),
     ("style.py", "colour_map"): ("instability", LOW_HIGH),
     ("population.py", "draw_differentiation"): (

@@ -128,6 +128,14 @@ def test_copying_names_its_reference(tmp_path):
     assert REFERENCES["copying"] not in methods(tmp_path / "none").references
 
 
+def test_painting_is_told_where_it_was_done(tmp_path):
+    write_json(tmp_path / "results/painting/groups.json", {"donors": 1234})
+    found = methods(tmp_path, communities={"methods": ["painting"]})
+    assert "painted by those of 1\u202f234 founders" in found.text()
+    assert REFERENCES["coancestry"] in found.references
+    assert REFERENCES["coancestry"] not in methods(tmp_path).references
+
+
 def test_sites_that_are_not_pruned_are_not_said_to_be(tmp_path):
     sites = {"panel": 40, "monomorphic": 0, "long_range_ld": 0, "ld_pruned": 0, "used": 40}
     text = methods(tmp_path, axes={"ld_r2": 0, "sites": sites}).paragraphs[2]

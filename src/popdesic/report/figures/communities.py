@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from ...distance.landmarks import read_landmarks
 from ...distance.neighbor_joining import read_newick
 from ...geodesic.lengths import open_lengths
 from ...io.sites import chunks
-from .structure import HISTOGRAM_BARS, limits_of, mark_groups, summarize_pairs
+from .structure import limits_of, mark_groups, summarize_pairs
 from .style import (
     HEIGHT,
     WIDTH,
@@ -186,24 +186,92 @@ def draw_heatmap(matrix: _Matrix, table: pd.DataFrame, colouring: Colouring, tit
     block = table["level0" if "level0" in table else "community"].to_numpy()
     community = table.community.to_numpy()
     order = np.lexsort((np.arange(n), block, table.fine.to_numpy(), community))
+    return _draw_matrix(
+        *(matrix, order, community, colouring),
+        cmap="viridis_r",
+        title=f"Geodesics by community, {title}",
+        unit="Fermat distance",
+    )
+
+
+def _draw_matrix(
+    matrix: _Matrix | _Symmetric,
+    order: np.ndarray,
+    group: np.ndarray,
+    colouring: Colouring,
+    *,
+    cmap: str,
+    title: str,
+    unit: str,
+) -> Figure:
+    """Heatmap of all pairs, samples in an order in which groups are together."""
+    n = len(matrix)
     low, high = limits_of(matrix.probe())
-    edges = np.linspace(low, high, HISTOGRAM_BARS + 1)
-    picture, _, _ = summarize_pairs(matrix, order, community, edges)
+    picture, _, _ = summarize_pairs(matrix, order, group, np.array([low, high]))
     figure, (axes,) = new_figure(1, width=WIDTH * 0.62, height=3.8)
     image = axes.imshow(
         picture,
-        cmap="viridis_r",
+        cmap=cmap,
         vmin=low,
         vmax=high,
         interpolation="nearest",
         extent=(0, n, n, 0),
     )
-    mark_groups(axes, community.astype(str)[order], colouring)
-    axes.set_title(f"Geodesics by community, {title}", pad=12)
+    mark_groups(axes, group.astype(str)[order], colouring)
+    axes.set_title(title, pad=12)
     bar = figure.colorbar(image, ax=axes, fraction=0.045, pad=0.02, extend="both")
-    bar.set_label("Fermat distance")
+    bar.set_label(unit)
     bar.outline.set_linewidth(0.4)
     return figure
+
+
+class _Symmetric:
+    """A matrix in memory, as `summarize_pairs` reads distances."""
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.matrix = matrix
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        yield np.arange(len(self)), self.matrix
+
+    def probe(self) -> np.ndarray:
+        return self.matrix[~np.eye(len(self), dtype=bool)]
+
+
+def draw_painting(
+    lengths: Mapping[str, Path], donors: pd.DataFrame, group: np.ndarray, out: Path
+) -> None:
+    """Draw the coancestry of donors, ordered by group and cohort: {out}/painting.svg and .png.
+
+    Parameters
+    ----------
+    lengths : dict
+        ``painting/coancestry/{cohort}.npy`` of each cohort.
+    donors : DataFrame
+        `sample`, `cohort` and `row`, as of `cohort.paint_cohorts.choose_donors`.
+    group : int64 array, (n_donors,)
+        From 0.
+    """
+    copied = np.concatenate(
+        [
+            np.load(lengths[cohort], mmap_mode="r")[rows]
+            for cohort, rows in donors.groupby("cohort", sort=False).row
+        ]
+    )
+    matrix, cohorts = _Symmetric((copied + copied.T) / 2), list(dict.fromkeys(donors.cohort))
+    names = pd.Series(group + 1).astype(str)
+    with styled():
+        figure = _draw_matrix(
+            *(matrix, np.lexsort((np.arange(len(group)), group)), group + 1),
+            Colouring(names, cohorts, cohorts, "group"),
+            cmap="viridis_r",
+            title="Coancestry by group",
+            unit="copied length (cM)",
+        )
+        save_figure(figure, out / "painting")
 
 
 def draw_tree(

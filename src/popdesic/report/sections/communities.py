@@ -16,6 +16,7 @@ from ...core.tables import read_table
 from ..inline import describe_drawn
 from ..registry import community_figures
 from ..words import number
+from .painting import painting_part
 
 #: Most values of a label whose agreement with communities is on the page.
 MOST_LABELS = 20
@@ -35,7 +36,8 @@ def community_section(
     -------
     dict
         ``words``, ``missing`` (a sentence, or empty), ``splits`` and ``rows``: those of
-        the tables of splits and of agreement, ``figures``: list of FigureText.
+        the tables of splits and of agreement, ``figures``: list of FigureText, ``painting``:
+        groups by coancestry, or None.
     """
     about_path = results / "communities" / "communities.json"
     if not methods or not about_path.exists():
@@ -49,6 +51,7 @@ def community_section(
         "splits": split_rows(about),
         "rows": rows,
         "figures": describe_drawn(community_figures(methods), figures, sizes),
+        "painting": painting_part(results, figures, "painting" in methods),
     }
 
 
