@@ -224,7 +224,7 @@ def check_painting(folder: Path, cohorts: list[Cohort]) -> None:
     assert table.painted_stability.between(0.5, 1).mean() > 0.95
     about = read_json(out / "groups.json")
     assert [one["samples"] for one in about["groups"]] == [60, 46]
-    assert about["tests"][0]["halves"] == [60, 42] and about["stretches"] == len(newcomers)
+    assert sorted(about["tests"][0]["halves"]) == [42, 60] and about["stretches"] == len(newcomers)
     assert (folder / "results/figures/painting.png").stat().st_size > 5_000
 
 

@@ -3,7 +3,8 @@
 A coancestry is made symmetric, a sample's own cell takes the mean of its row, and rows and columns
 are centred. Where the samples are of one population, what is left is chance: it differs between
 stretches of the genome. Structure is the same in all of them. So the largest eigenvalue of the sum
-over stretches is compared with that of sums in which each stretch has a random sign.
+over stretches is compared with that of sums in which half of the stretches, drawn at random, have
+the other sign. Structure cancels there, and chance does not.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..core.threads import one_blas_thread
 
 log = logging.getLogger("popdesic")
 
-#: Sums with random signs.
+#: Sums with random signs, as many of each.
 FLIPS = 50
 #: Deviations of these above their mean from which the largest eigenvalue is structure
 #: (tests/bench/bench_painting.py).
@@ -113,7 +114,7 @@ def _halves(lengths: np.ndarray, members: np.ndarray) -> tuple[float, np.ndarray
     n = len(members)
     (whole,) = _signed_sums(lengths, members, np.ones((1, len(lengths))))
     (top,), vector = leading_eigenpairs(whole, 1)
-    signs = np.random.default_rng(n).choice([-1.0, 1.0], (FLIPS, len(lengths)))
+    signs = balanced_signs(len(lengths), n)
     by_chance, step = [], max(1, SUM_BYTES // (8 * n * n))
     for some in np.split(signs, range(step, FLIPS, step)):
         sums = _signed_sums(lengths, members, some)
@@ -127,6 +128,15 @@ def _halves(lengths: np.ndarray, members: np.ndarray) -> tuple[float, np.ndarray
     if min(second.sum(), (~second).sum()) < LEAST_SAMPLES:
         return excess, None
     return excess, second
+
+
+def balanced_signs(n_stretches: int, seed: int) -> np.ndarray:
+    """Signs of stretches in random orders: float64 (FLIPS, n_stretches).
+
+    Each sum of signs is 0; of an odd number of stretches it is 1 and -1 in turn.
+    """
+    places = np.arange(FLIPS)[:, None] + np.arange(n_stretches)
+    return np.random.default_rng(seed).permuted(1 - 2.0 * (places % 2), axis=1)
 
 
 def _signed_sums(lengths: np.ndarray, members: np.ndarray, signs: np.ndarray) -> np.ndarray:

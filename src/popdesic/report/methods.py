@@ -226,7 +226,8 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
                 " The phased haplotypes of all samples were painted by those of "
                 f"{number(painted['donors'])} founders {cite('copying')}. Their coancestry "
                 f"{cite('coancestry')} was divided where its largest axis lay {LEAST_EXCESS:g} "
-                "deviations above that of sums in which stretches of the genome had random signs."
+                "deviations above that of sums in which half of the stretches of the genome, drawn "
+                "at random, had a minus."
             )
     return text
 

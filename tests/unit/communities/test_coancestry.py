@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from popdesic.communities import coancestry
-from popdesic.communities.coancestry import centred_coancestry, divide_samples
+from popdesic.communities.coancestry import (
+    FLIPS,
+    LEAST_EXCESS,
+    balanced_signs,
+    centred_coancestry,
+    divide_samples,
+    find_groups,
+)
 
 
 def chance(n_stretches, n, seed):
@@ -39,6 +47,26 @@ def test_structure_of_one_stretch_is_chance():
     lengths[5, :20, :20] += 12
     lengths[5, 20:, 20:] += 12
     assert divide_samples(lengths).max() == 0
+
+
+@pytest.mark.parametrize("n_stretches", [8, 9])
+def test_clear_groups_show_in_few_stretches(n_stretches):
+    """Structure cancels in the sums that tell of chance, so that few stretches suffice."""
+    truth = np.repeat([0, 1], [18, 22])
+    near = 3.0 * (truth[:, None] == truth)
+    found, (test, *parts) = find_groups(chance(n_stretches, 40, 6) + near)
+    assert found.tolist() == truth.tolist() and sorted(test.halves) == [18, 22]
+    assert test.deviations > 15 and max(one.deviations for one in parts) < LEAST_EXCESS
+    undivided, (test,) = find_groups(chance(n_stretches, 40, 6))
+    assert not undivided.any() and test.deviations < LEAST_EXCESS and test.halves == ()
+
+
+def test_as_many_stretches_have_either_sign():
+    for n_stretches in (8, 9, 32):
+        signs = balanced_signs(n_stretches, 5)
+        assert signs.shape == (FLIPS, n_stretches) and set(signs.ravel().tolist()) == {-1, 1}
+        assert abs(signs.sum(axis=1)).tolist() == [n_stretches % 2] * FLIPS
+        assert len(np.unique(signs, axis=0)) > 15 and abs(signs.sum(axis=0)).max() < FLIPS
 
 
 def test_few_stretches_or_samples_are_not_divided():

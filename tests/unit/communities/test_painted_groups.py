@@ -6,15 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from popdesic.cohort import paint_cohorts
-from popdesic.cohort.paint_cohorts import choose_donors
 from popdesic.communities.painted_groups import group_means, group_study, place_samples
-from popdesic.core.errors import UserError
 from popdesic.core.files import read_json
-from popdesic.core.tables import write_table
-from popdesic.io.bed import FAM_COLUMNS, write_fam
 
 N_STRETCHES = 24
 #: What a sample of a group (row) copies more of a donor's group (column).
@@ -107,26 +101,3 @@ def test_a_sample_between_groups_is_not_stable():
     # From the first group everyone copies more; this sample less than is usual.
     usual = np.tile([2.0, 0], (10, 1))
     assert place_samples(np.tile([[[1.8, 0.1]]], (1, 10, 1)), usual)[0].tolist() == [1]
-
-
-def test_donors_are_unrelated_founders_evenly_spaced(tmp_path, monkeypatch):
-    fams = {}
-    for cohort, size in (("a", 6), ("b", 5)):
-        fam = pd.DataFrame("0", index=range(size), columns=FAM_COLUMNS)
-        fam["sample"] = [f"{cohort}{k}" for k in range(size)]
-        write_fam(tmp_path / cohort, fam)
-        fams[cohort] = tmp_path / f"{cohort}.fam"
-    names = [f"a{k}" for k in range(6)] + [f"b{k}" for k in range(5)]
-    assert choose_donors(fams, None)["sample"].tolist() == names
-    unrelated = tmp_path / "unrelated.tsv"
-    related = ("a1", "b0")
-    told = ["no" if name in related else "yes" for name in names]
-    write_table(unrelated, pd.DataFrame({"sample": names, "unrelated": told}))
-    found = choose_donors(fams, unrelated)
-    assert found["sample"].tolist() == [name for name in names if name not in related]
-    assert found.row.tolist() == [0, 2, 3, 4, 5, 1, 2, 3, 4]
-    monkeypatch.setattr(paint_cohorts, "MOST_FOUNDERS", 3)
-    assert choose_donors(fams, unrelated)["sample"].tolist() == ["a0", "a5", "b4"]
-    write_table(unrelated, pd.DataFrame({"sample": names, "unrelated": "no"}))
-    with pytest.raises(UserError, match="only 0 unrelated founders"):
-        choose_donors(fams, unrelated)

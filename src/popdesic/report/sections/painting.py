@@ -72,7 +72,7 @@ def painting_words(about: dict[str, Any]) -> str:
     return (
         f"By what {donors} copy from each other along the genome, they are {len(groups)} groups. "
         f"Each division lies at least {limits['deviations']:g} deviations above chance, which "
-        f"{limits['draws']} sums with random signs of the stretches of the genome tell. All other "
+        f"{limits['draws']} sums tell in which half of the stretches have a minus. All other "
         "samples are in the group from whose founders they copy most; "
         f"{percent(about['replaced'], 0)} of the founders are placed in their own group by this "
         "rule. Groups have numbers and are not ancestries. "
