@@ -24,6 +24,8 @@ N_SITES, N_REFERENCE = 1_200, 30
 SIZES = {"north": 12, "south": 10, "west": 5}
 #: Sites that the reference lacks, and those whose REF and ALT it has the other way round.
 LACKED, SWAPPED = slice(7, None, 40), slice(3, None, 25)
+#: What paints the samples.
+PAINTED = "results/painting/groups.tsv"
 #: Sites that the newcomer does not call at all.
 UNCALLED = slice(11, None, 30)
 CONFIG = FAST | {
@@ -33,6 +35,7 @@ CONFIG = FAST | {
         "reference": "data/r.vcf",
         "stages": ["pca"],
     },
+    "communities": {"methods": ["painting"]},
     "close_kinship": 0,
     "qc": {"min_sample_call_rate": 0.5},
     "panel": {"min_call_rate": 0.4, "min_maf": 0.02},
@@ -88,7 +91,7 @@ def study(tmp_path_factory) -> dict:
     cohorts, truths = make_study(folder)
     write_study(folder, cohorts, CONFIG)
     write_sheets(folder, cohorts[:2], CONFIG)
-    ran = finished(snakemake(folder, "impute", "encode"))
+    ran = finished(snakemake(folder, "impute", "encode", PAINTED))
     return {"folder": folder, "cohorts": cohorts, "truths": truths, "ran": ran}
 
 
@@ -171,7 +174,7 @@ def test_founders_are_the_reference_where_there_is_none(tmp_path):
         truths[name] = truth
     config = CONFIG | {"impute": {"method": "copying", "stages": ["pca"]}}
     config |= {"genetic_map": "5 cM/Mb", "communities": {"methods": ["painting"]}}
-    targets = ("impute", "results/painting/groups.tsv")
+    targets = ("impute", PAINTED)
     write_study(tmp_path, cohorts, config)
     write_sheets(tmp_path, cohorts[:2], config)
     ran = finished(snakemake(tmp_path, *targets))
@@ -198,24 +201,56 @@ def test_founders_are_the_reference_where_there_is_none(tmp_path):
     check_painting(tmp_path, cohorts)
 
 
-def check_painting(folder: Path, cohorts: list[Cohort]) -> None:
-    """Rows are those of the function for arrays; groups are the cohorts, newcomers placed."""
-    frozen = open_haplotypes(folder / "results/impute/reference.npz")
-    panel, phased = frozen.parts[0], {}
+def painted_by_hand(folder: Path, cohorts: list[Cohort]) -> dict[str, list[np.ndarray]]:
+    """Lengths (n_stretches, n, n_donors) of founders and of newcomers, by part of the reference."""
+    table = pd.read_csv(folder / "results/panel/sites.tsv", sep="\t", comment="#")
+    phased: dict[bool, list[np.ndarray]] = {True: [], False: []}
     for cohort in cohorts:
         with np.load(folder / f"results/impute/{cohort.name}/haplotypes.npz") as file:
             bits = np.unpackbits(file["haplotypes"].view(np.uint8), axis=1, bitorder="little")
-        phased[cohort.name] = bits[:, : 2 * len(cohort.samples)].T
-    donors = np.concatenate([phased["north"], phased["south"]])
-    model = {"ne": panel.ne, "mismatch": panel.mismatch, "threads": 2}
-    among = popdesic.paint(donors, panel.cm, **model).lengths.sum(axis=0)
-    newcomers = popdesic.paint(donors, panel.cm, phased["west"], **model).lengths
+            sites = table.iloc[file["sites"]]
+        phased[cohort.founder].append(bits[:, : 2 * len(cohort.samples)].T)
+    donors = np.concatenate(phased[True])
+    found: dict[str, list[np.ndarray]] = {"founders": [], "newcomers": []}
+    for part in open_haplotypes(folder / "results/impute/reference.npz").parts:
+        here = sites.chrom.astype(str).to_numpy() == part.contig.removeprefix("chr")
+        cm = np.asarray(part.cm)[np.isin(part.pos, sites.pos[here])]
+        model = {"ne": part.ne, "mismatch": part.mismatch, "threads": 2}
+        given = np.ascontiguousarray(donors[:, here])
+        found["founders"].append(popdesic.paint(given, cm, **model).lengths)
+        for newcomers in phased[False]:
+            target = np.ascontiguousarray(newcomers[:, here])
+            found["newcomers"].append(popdesic.paint(given, cm, target, **model).lengths)
+    return found
+
+
+def test_samples_are_painted_with_a_reference_too(study):
+    """Its map and model, but the founders' own haplotypes, on two contigs."""
+    folder, founders = study["folder"], study["cohorts"][:2]
+    assert study["ran"]["paint_samples"] == 1
+    lengths = painted_by_hand(folder, founders)["founders"]
+    assert len(lengths) == 2
+    out = folder / "results/painting"
+    rows = [np.load(out / f"coancestry/{cohort.name}.npy") for cohort in founders]
+    np.testing.assert_array_equal(np.concatenate(rows), sum(part.sum(axis=0) for part in lengths))
+    names = [name for one in founders for name in one.samples]
+    table = pd.read_csv(out / "groups.tsv", sep="\t").head(len(names))
+    assert pd.read_csv(out / "donors.tsv", sep="\t")["sample"].tolist() == names
+    assert table["sample"].tolist() == names and (table.painted_group == 1).all()
+    assert read_json(out / "groups.json")["tests"] == []  # 24 cM are too few stretches
+
+
+def check_painting(folder: Path, cohorts: list[Cohort]) -> None:
+    """Rows are those of the function for arrays; groups are the cohorts, newcomers placed."""
+    lengths = painted_by_hand(folder, cohorts)
+    (among,), (newcomers,) = lengths["founders"], lengths["newcomers"]
     out = folder / "results/painting"
     north, west = (np.load(out / f"coancestry/{name}.npy") for name in ("north", "west"))
-    np.testing.assert_array_equal(north, among[:60])
+    np.testing.assert_array_equal(north, among.sum(axis=0)[:60])
     np.testing.assert_array_equal(west, newcomers.sum(axis=0))
     stretches = np.load(out / "coancestry/west__stretches.npy")
     np.testing.assert_array_equal(stretches, newcomers.transpose(1, 0, 2).astype(np.float32))
+    frozen = open_haplotypes(folder / "results/impute/reference.npz")
     listed = pd.read_csv(out / "donors.tsv", sep="\t")
     assert listed["sample"].tolist() == frozen.samples
     table = pd.read_csv(out / "groups.tsv", sep="\t")

@@ -31,7 +31,7 @@ LEAST_EXCESS = 6.0
 LEAST_SAMPLES = 5
 #: Bytes of sums that are held at a time.
 SUM_BYTES = 1 << 28
-#: Fewer stretches say too little about chance.
+#: Fewer stretches have too few orders of signs: 20 of six, 70 of eight.
 LEAST_STRETCHES = 8
 
 

@@ -71,9 +71,9 @@ def painting_words(about: dict[str, Any]) -> str:
         )
     return (
         f"By what {donors} copy from each other along the genome, they are {len(groups)} groups. "
-        f"Each division lies at least {limits['deviations']:g} deviations above chance, which "
-        f"{limits['draws']} sums tell in which half of the stretches have a minus. All other "
-        "samples are in the group from whose founders they copy most; "
+        f"Each division lies at least {limits['deviations']:g} deviations above chance. "
+        f"{limits['draws']} sums tell of chance: in each, half of the stretches of the genome have "
+        "a minus. All other samples are in the group from whose founders they copy most; "
         f"{percent(about['replaced'], 0)} of the founders are placed in their own group by this "
         "rule. Groups have numbers and are not ancestries. "
         "Column “painted_group” of results/painting/groups.tsv can colour the maps."
