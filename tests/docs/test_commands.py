@@ -23,8 +23,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.browser import find_chromium
 from support.clone import ROOT, make_clone, run
 from support.commands import Shown, extract, pages, shown_commands
+from support.paper import result_phrases
+from support.reader import count_clicks, questions
 from support.running import planned, snapshot
 from support.sentences import MOST_WORDS, of_report
 
@@ -525,6 +528,27 @@ def test_tutorial_prints_what_it_shows(tutorial):
     assert [line.split() for line in said.splitlines()] == [
         line.split() for line in shown.splitlines()
     ]
+
+
+def test_the_paragraph_for_a_paper_is_what_was_found(tutorial, clone):
+    text = (ROOT / "docs/tutorial.md").read_text("utf-8").split("## 6. Write it up")[1]
+    left = " ".join(line[2:] for line in text.splitlines() if line.startswith("> "))
+    for phrase in result_phrases(clone.parent / "my-study/results"):
+        assert phrase in left, phrase
+        left = left.replace(phrase, "")
+    assert not re.search(r"\d", re.sub(r"PC[12]|f3|1 %", "", left)), left
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium")
+def test_the_report_answers_its_readers(tutorial, clone, browser):
+    """Answers computed from the results are on the page, at most three clicks away."""
+    results = clone.parent / "my-study/results"
+    page = (results / "report/report.html").as_uri()
+    asked = questions(results)
+    assert len(asked) > 10
+    for question in asked:
+        found = count_clicks(browser, page, question)
+        assert found is not None and found[0] <= 3, question.text
 
 
 @pytest.mark.parametrize("text", texts("whole"))

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+import pandas as pd
+
+from popdesic.core.files import read_json
+from popdesic.core.tables import read_table
+from popdesic.report.words import number
 from support.browser import Browser
 
 #: Pixels of the first lines of an answer.
@@ -24,7 +30,7 @@ class Question:
     within : str
         Selector of elements that may hold the answer.
     clicks : tuple of str
-        Selectors of what is clicked, one after the other, from the first screen.
+        Expressions of the elements that are clicked, one after the other, from the first screen.
     """
 
     text: str
@@ -34,76 +40,184 @@ class Question:
 
 
 def contents(name: str) -> str:
-    return f"nav a[href='#{name}']"
+    return f"document.querySelector(\"nav a[href='#{name}']\")"
 
 
 def tab(panel: str) -> str:
-    return f"[id='tab-{panel}']"
+    return f"document.querySelector(\"[id='tab-{panel}']\")"
 
 
-QUESTIONS = (
-    Question("How many samples and sites were analysed?", r"598 samples of 3 cohorts"),
-    Question("Which samples are duplicates?", r"twins \(PC_0445-C and PC_0578-A\)", "#found dd"),
-    Question(
-        "Which samples were left out, and why?",
-        r"quality control: AT00248 and PC_1179-C \(call rate\)",
-        "#found dd",
-    ),
-    Question("Is there structure?", r"principal components exceed chance"),
-    Question("Which groups are there, and do labels follow them?", r"separate 4 communities.*ARI"),
-    Question("Are CHB and JPT different?", r"CHB and JPT least \(0\.009 ± 0\.001\)"),
-    Question("Is the new cohort off?", r"arctic.*allele frequencies differ by .*sampling alone"),
-    Question("Which loci interact?", r"ps0231632 .* and ps0464519 .* interact"),
-    Question("Which analyses were not run?", r"not run: ancestry proportions", "header p"),
-    Question(
-        "Which sample has the largest share in runs of homozygosity?",
-        r"0\.0[4-9]",
-        "#sample-table tbody tr:first-child",
-        (contents("samples"), "#sample-table th:nth-child(6) button"),
-    ),
-    Question(
-        "Who is related to whom?",
-        r"AT\d+|PC_\d+",
-        "#comparisons tbody tr, #ibd tbody tr",
-        (contents("comparisons"),),
-    ),
-    Question(
-        "How different are two populations?",
-        r"CHB\s+EUR\s+0\.1288 ± 0\.0061",
-        "#population tbody tr",
-        (contents("population"),),
-    ),
-    Question(
-        "Was a cohort genotyped otherwise than the others?",
-        r"Cohort arctic has 124 sites .* look like artefacts",
-        "#notes li",
-        (contents("notes"),),
-    ),
-    Question(
-        "How accurate are imputed genotypes?",
-        r"arctic\s+mode\s+all sites\s.*0\.41",
-        "#imputation tbody tr",
-        (contents("imputation"),),
-    ),
-    Question(
-        "Is the best interaction one locus or LD around it?",
-        r"Loci of the best pairs, close up",
-        "figure",
-        (contents("epistasis"), tab("epistasis-pairs"), tab("fig-zoom.pairs")),
-    ),
-    Question(
-        "Could this scan have missed an interaction?",
-        r"Power by number of samples",
-        "figure",
-        (contents("epistasis"), tab("epistasis-power")),
-    ),
-    Question(
-        "Which settings were changed?",
-        r"\w",
-        "#parameters tr.changed",
-        (contents("parameters"),),
-    ),
-)
+def heading(words: str) -> str:
+    """The heading of a column in the table of all samples."""
+    buttons = "[...document.querySelectorAll('#sample-table th button')]"
+    return f"{buttons}.find(one => one.textContent.trim() === {json.dumps(words)})"
+
+
+def questions(results: Path) -> list[Question]:
+    """Questions of a reader of a finished study, with answers computed from its results.
+
+    A question whose analysis did not run is not asked. Names and numbers are in the answers as the
+    page writes them.
+    """
+    made = lambda name: (results / name).is_file()  # noqa: E731
+    table = lambda name: read_table(results / name)  # noqa: E731
+    kept, sites = table("distance/samples.tsv"), read_json(results / "panel/counts.json")["n_sites"]
+    qc = pd.concat([read_table(path) for path in sorted(results.glob("qc/*.samples.tsv"))])
+    asked = [
+        Question(
+            "How many samples and sites were analysed?",
+            f"{len(kept)} samples of {kept.cohort.nunique()} cohorts were compared at "
+            f"{number(sites)} sites",
+        ),
+        Question(
+            "Which samples were left out, and why?",
+            "quality control: "
+            + " and ".join(sorted(qc["sample"][qc.left_out == "qc.min_sample_call_rate"]))
+            + " (call rate)",
+            "#found dd",
+        ),
+        Question(
+            "Is there structure?",
+            f"{read_json(results / 'embedding/pca.json')['significant']} principal components "
+            "exceed chance",
+        ),
+        Question("Which analyses were not run?", "not run: ", "header p"),
+    ]
+    if made("compare/identity.tsv"):
+        same = table("compare/identity.tsv")
+        pair = same[same.verdict == "same"].iloc[0]
+        names = " and ".join(sorted([pair["query"], pair["match"]]))
+        asked.append(Question("Which samples are duplicates?", f"twins ({names})", "#found dd"))
+    if made("communities/agreement.tsv"):
+        scores = table("communities/agreement.tsv")
+        score = scores[(scores.label == "population") & (scores.partition == "community")].iloc[0]
+        asked.append(
+            Question(
+                "Which groups are there, and do labels follow them?",
+                f"separate {score.groups} communities.*ARI {float(score.ari):.2f}",
+            )
+        )
+    if made("population/pairs.tsv"):
+        pairs = table("population/pairs.tsv")
+        values = pairs.fst.astype(float)
+        near, far = pairs.loc[values.idxmin()], pairs.loc[values.idxmax()]
+        asked += [
+            Question(
+                "Which populations differ least?",
+                f"{near.population1} and {near.population2} least ({_fst(near, 3)})",
+            ),
+            Question(
+                "How different are two populations?",
+                rf"{far.population1}\s+{far.population2}\s+{_fst(far, 4)}",
+                "#population tbody tr",
+                (contents("population"),),
+            ),
+        ]
+    if made("population/samples.tsv"):
+        runs = table("population/samples.tsv")
+        first = runs["sample"][runs.f_roh.astype(float).idxmax()]
+        asked.append(
+            Question(
+                "Which sample has the largest share in runs of homozygosity?",
+                f"^{first}\\b",
+                "#sample-table tbody tr:first-child",
+                (contents("samples"), heading("F_ROH")),
+            )
+        )
+    drift = table("qc/drift.tsv")
+    for new in drift[drift.founder == "no"].itertuples():
+        off, chance = float(new.mean_af_difference), float(new.expected_af_difference)
+        absent = sites - _found(results, new.cohort)
+        asked += [
+            Question(
+                "Is the new cohort off?",
+                f"{new.cohort} .*allele frequencies differ by {off:.3f} (sampling alone: "
+                f"{chance:.3f})",
+            ),
+            Question(
+                "Which sites does the new cohort lack, and what was done?",
+                rf"absent from the cohort (set to missing).*\b{absent}\b",
+                "#data tbody tr",
+                (contents("data"),),
+            ),
+        ]
+    strange = table("qc/artefacts.tsv").cohort if made("qc/artefacts.tsv") else pd.Series([])
+    for cohort, n in strange.value_counts().items():
+        asked.append(
+            Question(
+                f"Was cohort {cohort} genotyped otherwise than the others?",
+                f"Cohort {cohort} has {n} sites .* look like artefacts",
+                "#notes li",
+                (contents("notes"),),
+            )
+        )
+    if made("compare/relatives.tsv"):
+        closest = table("compare/relatives.tsv").iloc[0]
+        asked.append(
+            Question(
+                "Who is related to whom?",
+                rf"{closest.sample_a}\s.*{closest.sample_b}\s.*{float(closest.kinship):.3f}",
+                "#comparisons tbody tr",
+                (contents("comparisons"),),
+            )
+        )
+    if made("impute/evaluation.tsv"):
+        accuracy = table("impute/evaluation.tsv")
+        row = accuracy[accuracy.by == "all"].iloc[-1]
+        asked.append(
+            Question(
+                "How accurate are imputed genotypes?",
+                rf"{row.cohort}\s+{row.method}\s+all sites\s.*{float(row.dosage_r2):.3f}",
+                "#imputation tbody tr",
+                (contents("imputation"),),
+            )
+        )
+    if made("epistasis/pairs.tsv"):
+        best = table("epistasis/pairs.tsv").iloc[0]
+        asked += [
+            Question("Which loci interact?", f"{best.id1} .* and {best.id2} .* interact"),
+            Question(
+                "Is the best interaction one locus or LD around it?",
+                "Loci of the best pairs, close up",
+                "figure",
+                (contents("epistasis"), tab("epistasis-pairs"), tab("fig-zoom.pairs")),
+            ),
+        ]
+    if made("epistasis/power.tsv"):
+        power = table("epistasis/power.tsv").iloc[0]
+        asked.append(
+            Question(
+                "Could this scan have missed an interaction?",
+                rf"{power.model}\s+{power.scan}.*{float(power.power_interaction):.3f}",
+                "#epistasis tbody tr",
+                (contents("epistasis"), tab("epistasis-power")),
+            )
+        )
+    asked.append(
+        Question(
+            "Which settings were changed?",
+            r"\w",
+            "#parameters tr.changed",
+            (contents("parameters"),),
+        )
+    )
+    return [replace(one, answer=_literal(one.answer)) for one in asked]
+
+
+def _fst(pair: pd.Series, digits: int) -> str:
+    return f"{float(pair.fst):.{digits}f} ± {float(pair.error):.{digits}f}"
+
+
+def _found(results: Path, cohort: str) -> int:
+    """Sites of the panel in a cohort's files, also those that are set to missing."""
+    table = read_table(results / "qc/summary.tsv")
+    own = table[(table.stage == "encode") & (table.cohort == cohort)].set_index("step")["count"]
+    return int(own["panel_sites_found"]) + int(own.get("swapped_ambiguous_dropped", 0))
+
+
+def _literal(answer: str) -> str:
+    """Round brackets of an answer are those of the page."""
+    return answer.replace("(", r"\(").replace(")", r"\)")
 
 
 def count_clicks(page: Browser, address: str, question: Question) -> tuple[int, int] | None:
@@ -113,8 +227,8 @@ def count_clicks(page: Browser, address: str, question: Question) -> tuple[int, 
     """
     page.open("about:blank")
     page.open(address, READY)
-    for selector in question.clicks:
-        page.run(f"document.querySelector({json.dumps(selector)}).click()")
+    for element in question.clicks:
+        page.run(f"{element}.click()")
         page.run("new Promise(done => setTimeout(done, 150))")
     top = page.run(
         f"(() => {{ const words = new RegExp({json.dumps(question.answer)}, 's');"
