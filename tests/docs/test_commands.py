@@ -544,11 +544,12 @@ def test_the_report_answers_its_readers(tutorial, clone, browser):
     """Answers computed from the results are on the page, at most three clicks away."""
     results = clone.parent / "my-study/results"
     page = (results / "report/report.html").as_uri()
-    asked = questions(results)
+    asked, table = questions(results), (ROOT / "docs/report.md").read_text("utf-8")
     assert len(asked) > 10
     for question in asked:
         found = count_clicks(browser, page, question)
         assert found is not None and found[0] <= 3, question.text
+        assert f"| {question.text} | {found[0]} |" in table, question.text
 
 
 @pytest.mark.parametrize("text", texts("whole"))

@@ -40,8 +40,8 @@ def result_phrases(results: Path) -> list[str]:
         f"admixture in {admixed}",
         f"The {(kept.cohort == drift.cohort).sum()} samples of the cohort {drift.cohort}",
         f"by {off:.3f} on average, where sampling alone gives {chance:.3f}",
-        f"Of {spaced(plan['pairs']['tests'])} pairs of sites, {len(found)} had a significant interaction "
-        f"({found.id1.iloc[0]} and {found.id2.iloc[0]})",
+        f"Of {spaced(plan['pairs']['tests'])} pairs of sites, {len(found)} had a significant "
+        f"interaction ({found.id1.iloc[0]} and {found.id2.iloc[0]})",
     ]
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scenes.ploidy import mixed_ploidies
+from support.browser import find_chromium
+from support.reader import Question, contents, count_clicks
 from support.running import snakemake
 
 import popdesic
@@ -87,6 +89,25 @@ def test_the_page_says_what_is_left_out(study):
     assert "Hardy–Weinberg" not in page
     summary = (study / "results/report/summary.json").read_text()
     assert "NaN" not in summary
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium")
+def test_a_reader_learns_what_ploidy_changes(study, browser):
+    page = (study / "results/report/report.html").as_uri()
+    pair = read_table(study / "results/population/pairs.tsv").iloc[0]
+    fst, error = float(pair.fst), float(pair.error)
+    rows = f"{pair.population1}\\s+{pair.population2}\\s+{fst:.4f} ± {error:.4f}"
+    asked = [
+        Question(
+            "Which analyses does ploidy leave out?",
+            r"All samples are haploid.*kinship, pc_relate, mixture",
+            "#warnings li, #notes li",
+            (contents("notes"),),
+        ),
+        Question("F_ST of haploids?", rows, "#population tbody tr", (contents("population"),)),
+    ]
+    for question in asked:
+        assert count_clicks(browser, page, question) is not None, question.text
 
 
 def test_contig_x_of_yeast_is_on_the_panel(study):

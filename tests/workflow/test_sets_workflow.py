@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from support.browser import find_chromium
 from support.outcomes import EMPTY, FIGURES, make_results
+from support.reader import Question, contents, count_clicks, tab
 from support.running import finished, snakemake
 from support.study import FAST, Cohort, make_sites, write_sheets, write_study
 
@@ -22,6 +24,7 @@ from popdesic.epistasis.set_cohorts import join_statistics
 from popdesic.epistasis.set_rows import threads_of_set
 from popdesic.epistasis.study_sets import scan_study_sets, unrelated
 from popdesic.report.page import write_report
+from popdesic.report.sections.sets import p_text
 from popdesic.study.configuration import fill_config, read_config
 from popdesic.study.content import look_into_files
 from popdesic.study.disk import forecast_disk, study_sizes
@@ -137,7 +140,7 @@ def test_cohorts_replicate_as_by_the_api(study):
     assert effects.role.tolist() == ["discovery", "replication"] * 5
 
 
-def test_the_page_says_what_was_found(study, tmp_path):
+def test_the_page_says_what_was_found(study, tmp_path, request):
     folder = study[0]
     groups = {name: [f"{name}{k}" for k in range(3)] for name in ("one", "two")}
     outcome, distances = make_results(tmp_path, groups, ["one"])
@@ -158,6 +161,25 @@ def test_the_page_says_what_was_found(study, tmp_path):
     assert "All products of two sites of a set" in (tmp_path / "methods.md").read_text("utf-8")
     assert "scanned for" not in (tmp_path / "methods.md").read_text("utf-8")
     assert "Sets: effects by cohort" in said
+    if find_chromium() is not None:
+        opened = request.getfixturevalue("browser")
+        table = table_of(folder / "results/epistasis/sets_replication.tsv")
+        best = table.loc[table.p_discovery.idxmin()]
+        tested = table_of(folder / "results/epistasis/sets.tsv")
+        p = p_text(tested.p_adjusted.min())
+        first = tested.set[tested.p_adjusted.idxmin()]
+        tab_of_sets = (contents("epistasis"), tab("epistasis-sets"))
+        asked = [
+            Question("Which set interacts?", rf"Sites of the set {first} interact \(p = {p}"),
+            Question(
+                "Do other cohorts confirm it?",
+                rf"{best.set}\s.*{p_text(best.p_discovery)}\s.*{p_text(best.p_replication)}",
+                "#epistasis tbody tr",
+                tab_of_sets,
+            ),
+        ]
+        for question in asked:
+            assert count_clicks(opened, out.as_uri(), question) is not None, question.text
     alone = replace(outcome, cohorts=["one"])  # what follows from several is of a former run
     write_report(alone, distances, figures, config, out)
     said = " ".join(out.read_text("utf-8").split())

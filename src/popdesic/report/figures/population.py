@@ -288,6 +288,8 @@ def _draw_tree(axes: mpl.axes.Axes, tree: str, index: dict[str, int], left_out: 
             rows[parent].append(y)
             axes.plot([x[parent], x[k]], [y, y], color=INK, linewidth=0.9)
             axes.text(x[k], y - 0.12, support, fontsize=6, ha="right", va="bottom")
+    low, high = axes.get_xlim()
+    axes.set_xlim(low, low + 1.35 * (high - low))  # room for a name at the longest branch
     axes.set_ylim(len(index) - 0.5, -0.5)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
