@@ -107,7 +107,7 @@ def test_rules_that_ask_for_a_gpu_take_the_environment_with_cupy():
             named = re.search(r"conda:\n\s*(\S+)", rule)
             if named and "rule" in rule.split(":")[0]:
                 asks = (
-                    re.search(r"gpu=((\w+_)?GPUS|(closing|counting|further)_gpus)\b", rule)
+                    re.search(r"gpu=((\w+_)?GPUS|(closing|counting|further|scan)_gpus)\b", rule)
                     is not None
                 )
                 assert (named[1] == "GPU_CONDA") == asks, f"{path.name}: {rule[:40]}"

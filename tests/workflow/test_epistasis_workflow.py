@@ -12,11 +12,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from support.running import contents, finished, kill_and_resume, snakemake, snapshot
-from support.study import FAST, Cohort, make_sites, write_sheets, write_study
+from support.running import (
+    contents,
+    finished,
+    jobs_of_plan,
+    kill_and_resume,
+    snakemake,
+    snapshot,
+)
+from support.study import FAST, Cohort, make_cohorts, make_sites, write_sheets, write_study
 
 N_SITES = 22
 PAIR, TRIPLE, XOR = (2, 15), (4, 9, 18), (6, 11, 20)
+#: Four sites, half of whose samples are carriers.
+QUAD = (2, 6, 11, 15)
 #: ALT frequency at which half of the people are carriers.
 HALF = 1 - np.sqrt(0.5)
 
@@ -180,3 +189,48 @@ def test_cases_are_scanned_with_their_covariates(study, tmp_path):
     assert ran["scan_epistasis"] == 3  # the plan of triples comes out with the bytes that it had
     pairs = hits(folder, "pairs")
     assert pairs.sites[0] == set(PAIR) and pairs.p_interaction[0] < 1e-4
+
+
+def test_quads_of_listed_sites(study, tmp_path):
+    """The parity of four sites, of which no triple says anything; in halves, units and again."""
+    folder = tmp_path / "study"
+    shutil.copytree(study["folder"], folder, symlinks=True)
+    (folder / "sites.txt").write_text("\n".join(f"rs{site}" for site in (*QUAD, 4, 9, 18, 20)))
+    block = {"order": [4], "restrict": "sites.txt", "top": 5, "replication": "half"}
+    write(folder, units=2, **block)
+    path = folder / "config/samples.tsv"
+    sheet, rng = pd.read_csv(path, sep="\t", dtype=str), np.random.default_rng(21)
+    carrier = np.concatenate([cohort.genotypes for cohort in planted()[0]], axis=1)[list(QUAD)] > 0
+    odd = carrier.sum(axis=0) % 2 == 1
+    sheet["phenotype"] = (rng.random(len(sheet)) < np.where(odd, 0.9, 0.1)).astype(int)
+    sheet.to_csv(path, sep="\t", index=False)
+    ran = finished(snakemake(folder, "epistasis"))
+    assert ran["scan_epistasis"] == 2 and ran["plan_epistasis"] == ran["rank_epistasis"] == 1
+    quads = hits(folder, "quads")
+    assert quads.sites[0] == set(QUAD) and quads.p_interaction[0] < 1e-6
+    assert (quads.p_interaction[1:] > 1e-3).all()
+    results = folder / "results/epistasis"
+    assert len(pd.read_csv(results / "loci_quads.tsv", sep="\t"))
+    tested = pd.read_csv(results / "replication.tsv", sep="\t")
+    assert tested.scan[0] == "quads" and tested.p_replication[0] < 1e-6
+    assert (folder / "results/figures/penetrance.quads.svg").exists()
+    before = contents(folder)["epistasis/quads.tsv"]
+    for name in ("units/order4.1.npz", "quads.tsv"):
+        (results / name).unlink()
+    assert finished(snakemake(folder, "epistasis"))["scan_epistasis"] == 1
+    assert contents(folder)["epistasis/quads.tsv"] == before
+
+
+def test_quads_by_interaction_ask_for_no_gpu(tmp_path):
+    """Triples of the same study do, and so do quads by a score of association."""
+    cohorts = make_cohorts((8, 7), n_sites=40)
+    for score, wanted in (("interaction", 0), ("k2", 1)):
+        block = {"order": [3, 4], "score": score, "permutations": [0, 0, 1]}
+        folder = write_study(
+            tmp_path / score, cohorts, FAST | {"device": "auto", "epistasis": block}
+        )
+        rules = "scan_epistasis", "permute_epistasis"
+        scans = [job for job in jobs_of_plan(folder) if job["rule"] in rules]
+        found = {(job["rule"], job["wildcards"]["order"]): job["gpu"] for job in scans}
+        permuted = {("permute_epistasis", "4"): 1} if wanted else {}
+        assert found == {("scan_epistasis", "3"): 1, ("scan_epistasis", "4"): wanted} | permuted

@@ -1,4 +1,4 @@
-# Scans of sites, pairs and triples for association with a phenotype.
+# Scans of sites, pairs, triples and quads for association with a phenotype.
 #
 # needs   results/cohorts/{cohort}/genotypes.bed .bim .fam (or imputed), the sample sheet,
 #         results/embedding/axes.npz axes.json (unless epistasis.pcs is 0),
@@ -13,8 +13,8 @@
 #         results/epistasis/units/order{order}.{unit}.npz    best hits of a unit of work
 #         results/epistasis/units/null.order{order}.{unit}.npz   best costs of a unit of permuted scans
 #         results/epistasis/null.order{order}.tsv        best cost of each permuted scan
-#         results/epistasis/pairs.tsv triples.tsv        ranked hits
-#         results/epistasis/loci.tsv loci_triples.tsv    their loci
+#         results/epistasis/pairs.tsv triples.tsv quads.tsv    ranked hits
+#         results/epistasis/loci.tsv loci_triples.tsv loci_quads.tsv   their loci
 #         results/epistasis/screen.tsv           best pairs with every third site
 #         results/epistasis/replication.tsv      best loci in other samples, if requested
 #         results/epistasis/replication_by_cohort.tsv  their effects in its cohorts
@@ -31,6 +31,7 @@ from popdesic.epistasis.options import (
     MOST_HOURS,
     SCREENED,
     permutations_run,
+    scan_device,
     scan_hours,
     scan_score,
 )
@@ -61,12 +62,13 @@ PEDIGREE = {
 NULL_MODEL = f"{SCANS}/null_model.npz"
 SITE_RESULTS = multiext(f"{SCANS}/", "sites.tsv", "structure.tsv")
 
-SCORES = {order: scan_score(EPISTASIS["score"], QUANTITATIVE, order) for order in (2, 3)}
+SCORES = {order: scan_score(EPISTASIS["score"], QUANTITATIVE, order) for order in (2, 3, 4)}
+DEVICES = {order: scan_device(CONFIG["device"], score, order) for order, score in SCORES.items()}
 PERMUTATIONS = permutations_run(EPISTASIS, SCORES)
 LIMITS = {name: EPISTASIS[name] for name in ("min_distance_bp", "max_r2")}
 #: Of triples.
 SCAN = LIMITS | {"score": SCORES[3]}
-SCAN_LIMITS = CONFIG["device"], MOST_HOURS * EPISTASIS["units"]
+MOST_SCAN_HOURS = MOST_HOURS * EPISTASIS["units"]
 UNITS = PERMUTATION_UNITS = range(EPISTASIS["units"])
 
 HITS = [f"{SCANS}/{NAMES[order]}.tsv" for order in ORDERS]
@@ -104,7 +106,7 @@ SCAN_FIGURES = [
 
 
 wildcard_constraints:
-    order="[23]",
+    order="[234]",
     unit="[0-9]+",
 
 
@@ -153,7 +155,7 @@ if SCANNED:
                 score=SCORES[3],
                 residuals=SCORES[2] == "residuals" and 2 in ORDERS,
                 permutations=PERMUTATIONS,
-                max_device_hours=SCAN_LIMITS[1],
+                max_device_hours=MOST_SCAN_HOURS,
                 screen=SCREENED if SCREEN else 0,
                 top=EPISTASIS["top"],
             ),
@@ -220,13 +222,13 @@ if ORDERS:
             # the planes of few samples.
             mem_mb=memory(1000, mb=2.5),
             runtime=scan_minutes,
-            gpu=GPUS,
+            gpu=scan_gpus,
         params:
             limits=LIMITS,
             score=lambda wildcards: SCORES[int(wildcards.order)],
             top=kept_combinations(EPISTASIS["top"]),
             n_units=len(UNITS),
-            device=CONFIG["device"],
+            device=lambda wildcards: DEVICES[int(wildcards.order)],
             code=code_of("scan_epistasis"),
         message:
             "Epistasis scan of order {wildcards.order}, unit {wildcards.unit}"

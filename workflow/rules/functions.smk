@@ -203,7 +203,8 @@ def null_model_of(*orders):
 
 
 def scan_minutes(wildcards, input, attempt):
-    hours = scan_hours(input.plan, int(wildcards.order), 1 / len(UNITS), *SCAN_LIMITS)
+    order = int(wildcards.order)
+    hours = scan_hours(input.plan, order, 1 / len(UNITS), DEVICES[order], MOST_SCAN_HOURS)
     return limit_minutes(60 * hours, attempt)
 
 
@@ -214,7 +215,7 @@ def permutations_of(wildcards):
 def permutation_minutes(wildcards, input, attempt):
     order = int(wildcards.order)
     scans = PERMUTATIONS[order] / len(PERMUTATION_UNITS)
-    hours = scan_hours(input.plan, order, scans, *SCAN_LIMITS)
+    hours = scan_hours(input.plan, order, scans, DEVICES[order], MOST_SCAN_HOURS)
     return limit_minutes(60 * hours, attempt)
 
 

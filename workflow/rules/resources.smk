@@ -3,7 +3,7 @@
 # needs   GPUS, COHORTS, CONFIG; constants of the rule files when called
 # gives   MANY, SOME, WIDE, PER_COHORT, BESIDE_GPU, ingest_memory(), ingest_minutes(), map_memory(),
 #         map_minutes(), pca_memory(), pca_minutes(), planes_memory(), null_memory(), null_minutes(),
-#         counting_gpus(), closing_gpus(), freezing_memory(), freezing_minutes(),
+#         counting_gpus(), closing_gpus(), scan_gpus(), freezing_memory(), freezing_minutes(),
 #         copying_memory(), copying_minutes(), painting_memory(), painting_minutes(),
 #         settle_place()
 
@@ -54,6 +54,11 @@ def settle_place():
 def closing_gpus():
     """GPUs of a closure: several where the study says so and has many samples."""
     return GPUS and closing_devices(n_samples(*COHORTS), closure_gpus())
+
+
+def scan_gpus(wildcards):
+    """GPUs of a scan: none of quads by interaction, which no GPU scans."""
+    return GPUS if DEVICES[int(wildcards.order)] != "cpu" else 0
 
 
 def pca_memory(wildcards, input, attempt):

@@ -11,10 +11,10 @@ import pandas as pd
 from ..cohort.phenotype import is_quantitative, of_phenotype
 from ..core.errors import UserError, shorten
 from ..core.files import is_file, read_json
-from .scan_data import ASSOCIATION, NAMES
+from .scan_data import ASSOCIATION, MOST_QUAD_SITES, NAMES
 
 #: Table of the loci of each order.
-LOCI_NAMES = {2: "loci", 3: "loci_triples"}
+LOCI_NAMES = {2: "loci", 3: "loci_triples", 4: "loci_quads"}
 #: Defaults of the limits for partners, chosen by tests/bench/bench_phantoms.py.
 MIN_DISTANCE_BP, MAX_R2 = 500_000, 0.1
 #: Combinations that a scan keeps for each one that is listed (`loci`), and how often a site is.
@@ -30,15 +30,21 @@ MOST_HOURS = 24
 _WHERE = "config/config.yaml: epistasis"
 #: A stratum with one class is refused from this many people on; smaller ones say nothing.
 LEAST_OF_ONE_CLASS = 10
-#: Tests x samples per second that time limits assume: a slow core, and a small GPU.
+#: Tests x samples per second that time limits assume: a slow core, and a small GPU. Quads take ten
+#: times as long.
 LEAST_RATES = {"cpu": 5e9, "gpu": 1e12}
 
 
 def scan_score(score: str, quantitative: bool, order: int) -> str:
-    """The score that ranks pairs or triples: numbers by residuals, triples never by them."""
-    if order == 3:
+    """The score that ranks combinations: numbers by residuals, triples and quads never by them."""
+    if order > 2:
         return "interaction" if score == "residuals" else score
     return "residuals" if quantitative else score
+
+
+def scan_device(device: str, score: str, order: int) -> str:
+    """The device that an order is scanned on: no GPU scans quads by interaction."""
+    return "cpu" if order == 4 and score == "interaction" else device
 
 
 def permutations_run(block: dict, scores: dict[int, str]) -> dict[int, int]:
@@ -54,7 +60,7 @@ def permutations_run(block: dict, scores: dict[int, str]) -> dict[int, int]:
         `scan_score` of each order.
     """
     given = block["permutations"]
-    asked = dict(zip((2, 3), given if isinstance(given, list) else (given, 0), strict=True))
+    asked = dict(zip(NAMES, [*(given if isinstance(given, list) else [given]), 0, 0], strict=False))
     return {order: asked[order] if score in ASSOCIATION else 0 for order, score in scores.items()}
 
 
@@ -66,7 +72,7 @@ def scan_hours(plan: str | Path, order: int, scans: float, device: str, longest:
     if not Path(plan).exists():
         return longest
     counted = read_json(plan)
-    work = scans * counted[NAMES[order]]["tests"] * counted["samples"]
+    work = scans * counted[NAMES[order]]["tests"] * counted["samples"] * (10 if order == 4 else 1)
     return min(longest, work / LEAST_RATES["gpu" if device == "gpu" else "cpu"] / 3600)
 
 
@@ -179,7 +185,7 @@ def _check_phenotype(
         from .set_list import read_sets  # as in check_epistasis
 
         read_sets(folder / block["sets"])
-    if block["score"] == "residuals" and block["order"] == [3]:
+    if block["score"] == "residuals" and block["order"] and 2 not in block["order"]:
         raise UserError(
             f"{_WHERE}.score is 'residuals', which ranks pairs, but epistasis.order is "
             f"{block['order']}; add 2 to it or set epistasis.score to 'interaction'."
@@ -255,6 +261,11 @@ def _check_listed(path: Path, least: int) -> None:
     from .site_list import read_site_list  # as in check_epistasis
 
     names = read_site_list(path).names
+    if least == 4 and len(set(names)) > MOST_QUAD_SITES:
+        raise UserError(
+            f"{path} lists {len(set(names))} sites, more than the {MOST_QUAD_SITES} whose quads a "
+            "scan can combine; list fewer (epistasis.restrict) or take 4 out of epistasis.order."
+        )
     if names and len(set(names)) < least:
         raise UserError(
             f"{path} lists {len(set(names))} sites, fewer than the {least} that a scan of order "

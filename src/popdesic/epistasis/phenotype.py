@@ -9,7 +9,7 @@ import pandas as pd
 
 from ..cohort.phenotype import is_quantitative, known_numbers, recode_phenotype
 from ..core.errors import UserError
-from .scan_data import ASSOCIATION
+from .scan_data import ASSOCIATION, NAMES
 
 #: Most samples that the backends' accumulators and the score tables can hold.
 MAX_SAMPLES = 1 << 24
@@ -70,15 +70,16 @@ def scan_phenotype(
     Raises
     ------
     UserError
-        As `phenotype_classes`; or numbers are to be scanned for triples or by an association score.
+        As `phenotype_classes`; or numbers are to be scanned for triples or quads, or by an
+        association score.
     """
     if not is_quantitative(samples, transform):
         return Phenotype(phenotype_classes(samples, transform, source), False)
-    if 3 in orders:
+    if further := sorted(set(orders) - {2}):
         raise UserError(
-            f"{_WHERE}.order has 3, but triples are scanned in cases and controls alone, and the "
-            f"phenotype of {source} has more than two values; set epistasis.transform to 'median' "
-            "or epistasis.order to [2]."
+            f"{_WHERE}.order has {further[0]}, but {NAMES[further[0]]} are scanned in cases and "
+            f"controls alone, and the phenotype of {source} has more than two values; set "
+            "epistasis.transform to 'median' or epistasis.order to [2]."
         )
     if score in ASSOCIATION:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Exhaustive scans of pairs and triples: forecast, units (`units.py`), merging of hits."""
+"""Exhaustive scans of pairs, triples and quads: forecast, units (`units.py`), merging of hits."""
 
 from __future__ import annotations
 
@@ -15,15 +15,23 @@ from ..core.errors import UserError
 from ..core.files import write_json
 from ..engine.backend import Backend
 from ..io.sites import chunks
+from .options import scan_device
 from .reorder import join_classes, pack_states, split_classes, unpack_states
-from .scan_data import MOST_SITES, NAMES, OneHot, ResidualData, ScanData
+from .scan_data import MOST_QUAD_SITES, MOST_SITES, NAMES, OneHot, ResidualData, ScanData
 from .scan_sites import scanner
 from .scores import load_scan, lr_bits, score_tables
 from .units import rate_of_unit, read_work, unit_range, write_unit
 
 #: Sites of the first scan that measures the device's rate, and of the largest. The number doubles
 #: until a scan takes PROBE_SECONDS, so that a GPU's start-up does not dominate.
-PROBE_SITES, MOST_PROBE_SITES = {2: 1024, 3: 128}, {2: 16_384, 3: 4096}
+PROBE_SITES = {2: 1024, 3: 128, 4: 64}
+MOST_PROBE_SITES = {2: 16_384, 3: 4096, 4: 1024}
+#: Combinations that such a scan keeps. Each is fitted by interaction, and some dozens of sites have
+#: few quads: with 1 000 of them, fits take ten times as long as all else.
+PROBE_KEPT = {2: 1000, 3: 1000, 4: 10}
+#: Bytes that a GPU holds of each pair of the sites of quads, without missing genotypes: a table for
+#: each genotype of a third site.
+QUAD_PAIR_BYTES = 48
 PROBE_SECONDS = 0.3
 #: Most bytes of planes of such a scan, which are in memory several times.
 PROBE_BYTES = 1 << 28
@@ -50,7 +58,8 @@ def measure_rate(
     """Combinations per second on this device, measured by short scans.
 
     `probe_of(n)` returns scan data of n sites; n grows up to `n_sites` until a scan takes long
-    enough to be measured. `residuals`: of scans by residuals, drawn at random.
+    enough to be measured. `residuals`: of scans by residuals, drawn at random. Of quads, a probe
+    scans one first site, the mean one: a GPU takes a while for each, however few its quads are.
     """
     if residuals:
         drawn = probe_of
@@ -63,11 +72,13 @@ def measure_rate(
     most = min(n_sites, MOST_PROBE_SITES[order], max(n, PROBE_BYTES // row))
     while True:
         probe = probe_of(n)
+        first = range(n // 5, n // 5 + 1) if order == 4 else range(n)
         started = time.perf_counter()
-        scan(probe, range(n), 1000)
+        scan(probe, first, PROBE_KEPT[order])
         took = max(time.perf_counter() - started, 1e-6)
         if took >= PROBE_SECONDS or n >= most:
-            return count_tests(n, order) / took
+            tests = count_tests(n - first.start, order) - count_tests(n - first.stop, order)
+            return tests / took
         n = min(most, 2 * n)
 
 
@@ -120,9 +131,10 @@ def plan_scan(
 ) -> dict[str, str]:
     """Forecast tests, device-hours and memory; refuse scans above `max_device_hours`.
 
-    `score` ranks triples, and pairs unless `residuals` do. The measured rate and the forecast are
-    returned for the log, with the same forecast for a study of the size and frequencies of `WTCCC`.
-    The file holds only what depends on the data, so it is the same in every run.
+    `score` ranks triples and quads, and pairs unless `residuals` do. The measured rate and the
+    forecast are returned for the log, with the same forecast for a study of the size and
+    frequencies of `WTCCC`, whose quads would take longer than anybody waits. The file holds only
+    what depends on the data, so it is the same in every run.
     """
     data, _, _ = load_scan(folder, score, 0, 1.0, mapped=True)
     if backend.name == "cpu" and data.n_sites > MOST_SITES:
@@ -130,6 +142,19 @@ def plan_scan(
             f"epistasis: {data.n_sites} sites are more than the {MOST_SITES} that a scan on a CPU "
             "can combine; list fewer (epistasis.restrict) or set device to gpu."
         )
+    if 4 in orders and data.n_sites > MOST_QUAD_SITES:
+        raise UserError(
+            f"epistasis: {data.n_sites} sites are more than the {MOST_QUAD_SITES} whose quads a "
+            "scan can combine; list fewer (epistasis.restrict) or take 4 out of epistasis.order."
+        )
+    if 4 in orders and scan_device(backend.name, score, 4) == "gpu":
+        needed, free = QUAD_PAIR_BYTES * data.n_sites**2, backend.free_bytes()
+        if needed > free:
+            raise UserError(
+                f"epistasis: quads of {data.n_sites} sites take {needed / 1e9:.2g} GB of tables of "
+                f"their pairs, more than the {free / 1e9:.2g} GB that are free on the GPU; list "
+                "fewer (epistasis.restrict) or set device to cpu."
+            )
     plan, lines, hours = {"sites": data.n_sites, "samples": data.n_samples}, {}, 0.0
     for order in orders:
         tests = count_tests(data.n_sites, order)
@@ -151,7 +176,7 @@ def plan_scan(
     planes = sum(one.words.nbytes for one in data.classes)
     lines["memory"] = f"{planes / 1e6:.0f} MB of planes"
     lines["device_hours"] = f"{hours:.3g} (at most {max_device_hours:g})"
-    for order in orders:
+    for order in (order for order in orders if order < 4):
         of_residuals = {"residuals": residuals and order == 2}
         rate = measure_rate(
             lambda n: wtccc_shaped(n, score), WTCCC[0], order, backend, **of_residuals

@@ -93,6 +93,8 @@ def first_site_work(stored: np.ndarray, n_words: int, order: int, kind: str) -> 
     states = np.full(n, float(n_states))
     if n_states == 3:
         states[stored[:, 2] == 0] = 2  # no missing genotype: not counted
+    if order == 4:
+        return _work_of_quads(stored.sum(axis=1) / WORD, states, n_states, n_words, lanes, kind)
     begin = block_of_complete(stored[:, 2] > 0) if n_states == 3 else n
     if kind == "gpu" and begin < n:
         return _work_of_parts(stored, order, lanes, begin)
@@ -106,6 +108,30 @@ def first_site_work(stored: np.ndarray, n_words: int, order: int, kind: str) -> 
         work += products * n_words / np.clip(chunk, 1, CHUNK)
     pairs = np.append(np.cumsum(lanes[::-1])[::-1], 0)  # of all y from a site on
     return work * pairs[1:]
+
+
+def _work_of_quads(
+    depth: np.ndarray,
+    states: np.ndarray,
+    n_states: int,
+    n_words: int,
+    lanes: np.ndarray,
+    kind: str,
+) -> np.ndarray:
+    """The same of quads: of all second sites x of a first site w.
+
+    A GPU counts x's samples with w in each of three genotypes, a CPU those with stored genotypes
+    of both.
+    """
+
+    def after(values: np.ndarray) -> np.ndarray:
+        return np.append(np.cumsum(values[::-1])[::-1], 0)[1:]
+
+    share, copies = (1.0, 3.0) if kind == "gpu" else (depth / max(n_words, 1), states)
+    products, pairs = states.mean() * n_states if len(states) else 0.0, after(lanes)
+    fixed = (3 * FIXED[kind]) * after(pairs)
+    padding = products * PADDING * copies * after(pairs * states)
+    return fixed + padding + products * share * after(pairs * depth)
 
 
 def _work_of_parts(stored: np.ndarray, order: int, lanes: np.ndarray, begin: int) -> np.ndarray:

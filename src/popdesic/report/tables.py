@@ -308,8 +308,10 @@ def file_rows(outcome: Outcome, configuration: dict) -> list[tuple[str, str]]:
         ("epistasis/structure.tsv", "Phenotype and population structure, given the null model"),
         ("epistasis/loci.tsv", "Loci of the best pairs"),
         ("epistasis/loci_triples.tsv", "Loci of the best triples"),
+        ("epistasis/loci_quads.tsv", "Loci of the best quads"),
         ("epistasis/pairs.tsv", "Best pairs of sites of the exhaustive scan"),
         ("epistasis/triples.tsv", "Best triples of sites of the exhaustive scan"),
+        ("epistasis/quads.tsv", "Best quads of sites of the exhaustive scan"),
         (
             "epistasis/replication.tsv",
             "Leads of the best loci in those who did not discover them",

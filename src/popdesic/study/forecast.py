@@ -22,7 +22,7 @@ from ..core.errors import UserError
 from ..distance.fill_rows import together
 from ..distance.rows import Pair, study_rows
 from ..distance.tiles import study_matrices
-from ..epistasis.options import permutations_run, phenotypes_of, scan_score
+from ..epistasis.options import MOST_HOURS, permutations_run, phenotypes_of, scan_score
 from ..epistasis.site_list import read_site_list
 from .batches import remark_on_batches
 from .configuration import read_config
@@ -35,7 +35,14 @@ from .disk import (
     stages_of,
     study_sizes,
 )
-from .resources import CORE_RATES, GPU_RATES, READ_RATE, START_SECONDS, expected_minutes
+from .resources import (
+    CORE_RATES,
+    GPU_RATES,
+    READ_RATE,
+    START_SECONDS,
+    expected_minutes,
+    quad_work,
+)
 from .run import PROFILE, find_profile, profile_file
 from .sheets import remark_on_departed
 from .snakemake_internals import Job, planned_jobs
@@ -69,7 +76,9 @@ class Sizes:
         Bit-planes stored per sample.
     scanned, units, permutations
         Of the epistasis scans: sites, jobs per scan and per set of permuted scans, number of
-        permuted scans of order 2 and 3.
+        permuted scans of order 2, 3 and 4.
+    quads : str
+        Name of the work of quads by their score (`resources.quad_work`).
     rows : dict
         Pairs of cohorts of each row, by stage (`ROW_RULES`) and cohort.
     genotypes : str
@@ -96,7 +105,8 @@ class Sizes:
     planes: int = 3
     scanned: int = 0
     units: int = 1
-    permutations: tuple[int, int] = (0, 0)
+    permutations: tuple[int, int, int] = (0, 0, 0)
+    quads: str = quad_work("interaction")
     rows: dict[str, dict[str, list[Pair]]] = field(default_factory=dict)
     genotypes: str = ""
     neighbors: int = 50
@@ -146,7 +156,7 @@ def work_of(job: Job, sizes: Sizes) -> dict[str, float]:
         share = 1 / sizes.units
         if "permute" in job.rule:
             share = sizes.permutations[order - 2] / sizes.units
-        return {f"{('pair', 'triple')[order - 2]} tests": tests * share}
+        return {("pair tests", "triple tests", sizes.quads)[order - 2]: tests * share}
     return {}
 
 
@@ -201,6 +211,11 @@ def propose_units(jobs: list[Job], sizes: Sizes) -> list[str]:
     lines = [
         f"epistasis.units: {units} proposed, {hours / units:.2g} hours a job (now {sizes.units})"
     ]
+    if hours / units > MOST_HOURS:
+        lines[0] += (
+            f": more than {MOST_HOURS} even so; list fewer sites (epistasis.restrict), or take "
+            "fewer orders or permutations"
+        )
     wide = {gpus: -(-units // gpus) * gpus for gpus in SCAN_GPUS}
     times = [
         f"{sum(spent) / gpus + START_SECONDS / 3600:.2g} hours on {gpus} GPUs ({count} units)"
@@ -228,7 +243,7 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
     if scan["order"]:  # phenotypes are of one kind
         people = of_phenotype(sheets.samples, phenotypes_of(scan)[0], config["samples"])
         known = is_quantitative(people, scan["transform"])
-    scores = {order: scan_score(scan["score"], known, order) for order in (2, 3)}
+    scores = {order: scan_score(scan["score"], known, order) for order in (2, 3, 4)}
     permutations = permutations_run(scan, scores)
     sizes = Sizes(
         counts,
@@ -240,7 +255,8 @@ def read_sizes(study: Path, n_sites: int | None = None) -> tuple[Sizes, str]:
             stage: rows.by_row
             for stage, rows in study_rows(study, sheets.order, sheets.founders).items()
         },
-        permutations=(permutations[2], permutations[3]),
+        permutations=(permutations[2], permutations[3], permutations[4]),
+        quads=quad_work(scores[4]),
         genotypes=describe_genotypes(config),
         neighbors=neighbors_kept(config),
         left_out=(*sheets.left_out, *remark_on_batches(sheets.units, counts)),

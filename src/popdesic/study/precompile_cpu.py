@@ -47,6 +47,7 @@ from ..epistasis import (
     grouped_tables_cpu,
     interaction_cpu,
     onehot_cpu,
+    quad_kernels_cpu,
     residual_cpu,
     residual_scan_cpu,
     scan_kernels_cpu,
@@ -407,6 +408,10 @@ def scans_of_cases() -> None:
     scan_kernels_cpu.kernels()
 
 
+def scans_of_quads() -> None:
+    quad_kernels_cpu.quad_kernels()
+
+
 def scans_of_residuals() -> None:
     residual_scan_cpu.residual_scan_kernel()
     residual_cpu.residual_kernels()
@@ -424,6 +429,7 @@ GROUPS: tuple[Callable[[], None], ...] = (
         scans_of_cases,
         paths_between_points,
         scans_of_residuals,
+        scans_of_quads,
         products_of_planes,
         tests_of_interaction,
     ),

@@ -24,9 +24,11 @@ GPU_RATES = {
     "min-plus operations": 13e12,
     "pair tests": 30e12,
     "triple tests": 200e12,
+    "quad tests": 20e12,  # not measured: half of what scoring three operands a quad lets through
 }
-#: The same on one CPU core, for rules whose time limit says little about the expected time.
-CORE_RATES = {"pair tests": 2e9, "triple tests": 2e9}
+#: The same on one CPU core, for rules whose time limit says little about the expected time. No GPU
+#: fits quads.
+CORE_RATES = {"pair tests": 2e9, "triple tests": 2e9, "quad tests": 1e9, "quad fits": 5e8}
 #: Min-plus operations per second of a job on a CPU, low enough for a slow one.
 CPU_MIN_PLUS = 8e9
 #: Bytes per second that a job reads from the cluster's file system.
@@ -93,6 +95,11 @@ def limit_minutes(expected: float, attempt: int = 1) -> int:
 def expected_minutes(limit: float) -> float:
     """Expected minutes of a rule with this time limit at its first attempt."""
     return max(0.0, (limit - START_MINUTES) / MARGIN)
+
+
+def quad_work(score: str) -> str:
+    """The unit of `GPU_RATES` and `CORE_RATES` for quads by this score."""
+    return "quad fits" if score == "interaction" else "quad tests"
 
 
 def closing_minutes(gpu: bool) -> float:

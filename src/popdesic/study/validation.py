@@ -7,6 +7,7 @@ Both report a problem in the same way: one sentence that names the file, the row
 from __future__ import annotations
 
 import contextlib
+import math
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +42,8 @@ from ..core.files import is_file, path_exists, resized_results
 from ..core.text import FIRST_BYTES, opened, read_text
 from ..engine.needs import closing_devices
 from ..engine.scan_device import require_gpus, scan_remarks
-from ..epistasis.options import check_epistasis
+from ..epistasis.options import MOST_HOURS, check_epistasis, scan_score
+from ..epistasis.site_list import read_site_list
 from ..geography.coordinates import has_places, remark_on_origin
 from ..io.batches import LeftOut
 from ..io.bgzf import find_compression
@@ -61,8 +63,12 @@ from .batches import remark_on_batches
 from .configuration import CONFIG_PATH, fill_config
 from .environment import closure_gpus, conda_cuda
 from .ploidy import for_ploidy
+from .resources import CORE_RATES, GPU_RATES, quad_work
 from .sheets import Study, load_study, remark_on_departed, remark_on_excluded, said_of_absent
 from .sparse import is_sparse, without_pairs
+
+#: Threads of a job of `scan_epistasis`.
+SCAN_THREADS = 8
 
 
 def validate_study(
@@ -134,6 +140,7 @@ def validate_study(
         remarks += _remark_on_resized(folder)
     if files and config["epistasis"]["order"]:
         remarks += scan_remarks(config["device"])
+        remarks += _remark_on_quads(config, len(study.samples), folder)
     if files and not study.sparse:
         require_gpus(config["device"], closing_devices(n_samples, gpus))
     if files:
@@ -156,6 +163,35 @@ def _sources(study: Study, folder: Path) -> list[Path]:
         located(source, folder)
         for cohort in study.listed
         for source in expand_sources(study.cohorts.genotypes[cohort], folder)
+    ]
+
+
+def _remark_on_quads(config: dict, n_samples: int, folder: Path) -> list[str]:
+    """Say that quads of all sites, or of a long list, take too long.
+
+    Lists of ranges may hold any number of sites.
+    """
+    block = config["epistasis"]
+    if 4 not in block["order"]:
+        return []
+    start = f"{CONFIG_PATH}: epistasis.order has 4"
+    if not block["restrict"]:
+        return [
+            f"{start}, but epistasis.restrict names no list of sites: 100 sites have 3.9 million "
+            "quads, 1 000 have 41 billion. popdesic plan forecasts the hours."
+        ]
+    work = quad_work(scan_score(block["score"], False, 4))
+    n = len(set(read_site_list(folder / block["restrict"]).names))
+    gpu = config["device"] != "cpu" and work in GPU_RATES
+    rate = GPU_RATES[work] if gpu else CORE_RATES[work] * SCAN_THREADS
+    hours, most = math.comb(n, 4) * n_samples / rate / 3600, MOST_HOURS * block["units"]
+    if hours <= most:
+        return []
+    return [
+        f"{start}, and {block['restrict']} lists {n} sites. Their quads would take about "
+        f"{hours:.0f} hours on {'a GPU' if gpu else f'{SCAN_THREADS} cores'}; plan_epistasis "
+        f"refuses more than {most} ({MOST_HOURS} for each of epistasis.units). List fewer sites "
+        "or raise epistasis.units."
     ]
 
 

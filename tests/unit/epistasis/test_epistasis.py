@@ -6,7 +6,9 @@ import itertools
 import math
 import re
 import shutil
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -26,7 +28,12 @@ from popdesic.epistasis.finished import FinishedScan
 from popdesic.epistasis.fit_null import fit_null_model
 from popdesic.epistasis.interaction import interaction_test
 from popdesic.epistasis.lead_regions import zoom_on_leads
-from popdesic.epistasis.options import check_epistasis, scan_hours
+from popdesic.epistasis.options import (
+    check_epistasis,
+    permutations_run,
+    scan_device,
+    scan_hours,
+)
 from popdesic.epistasis.partners import far_enough, hardly_correlated
 from popdesic.epistasis.permutations import merge_permutations, permute_unit
 from popdesic.epistasis.phenotype import phenotype_classes
@@ -48,7 +55,7 @@ from popdesic.epistasis.screen import extend_pairs
 from popdesic.epistasis.significance import hit_tables, permutation_p, rank_hits
 from popdesic.epistasis.single_sites import scan_single_sites
 from popdesic.epistasis.structure import strata_warnings
-from popdesic.report.figures.epistasis import draw_epistasis, draw_qq, read_tables
+from popdesic.report.figures.epistasis import draw_epistasis, draw_penetrance, draw_qq, read_tables
 from popdesic.report.figures.sites_scan import draw_sites
 from popdesic.report.page import write_report
 from popdesic.report.registry import epistasis_figures, site_scan_figures
@@ -495,6 +502,30 @@ def test_the_rate_is_measured_on_growing_scans(monkeypatch):
     assert asked == [4, 4]
 
 
+@pytest.mark.parametrize("n_sites", [4, 5, 6, 9, 33])
+def test_the_rate_of_quads_is_that_of_one_first_site(monkeypatch, n_sites):
+    """The smallest of four of n sites is the (n / 5)-th on average; few quads are fitted."""
+    scanned = []
+
+    def scanner_of(*given, **options):
+        scan = scanner(*given, **options)
+
+        def scan_first(data, first, top):
+            scanned.append((data.n_sites, first, top))
+            return scan(data, first, top)
+
+        return scan_first
+
+    monkeypatch.setattr("popdesic.epistasis.scan.scanner", scanner_of)
+    clock = itertools.count()  # each scan takes a second
+    ticks = SimpleNamespace(perf_counter=lambda: next(clock))
+    monkeypatch.setattr("popdesic.epistasis.scan.time", ticks)
+    rate = measure_rate(lambda n: wtccc_shaped(n, "interaction"), n_sites, 4, BACKEND)
+    (_, (n, (w,), top)) = scanned
+    assert n == n_sites and w == n // 5 and top == 10
+    assert rate == sum(1 for quad in itertools.combinations(range(n), 4) if quad[0] == w) > 0
+
+
 def test_forecast_data_have_the_shape_of_the_wtccc():
     data = wtccc_shaped(50, "k2")
     assert data.n_samples == 5004 and data.n_sites == 50
@@ -603,6 +634,11 @@ REFUSED = {
         {"phenotype": [str(k) for k in range(40)]},
         ["triples are scanned in cases and controls", "set epistasis.transform to 'median' or"],
     ),
+    "quads of numbers": (
+        {"order": [2, 4]},
+        {"phenotype": [str(k) for k in range(40)]},
+        ["order has 4, but quads are scanned in cases and controls"],
+    ),
     "association of numbers": (
         {"score": "k2"},
         {"phenotype": [str(k) for k in range(40)]},
@@ -642,6 +678,11 @@ REFUSED = {
         {"order": [3], "score": "residuals"},
         {},
         ["score is 'residuals', which ranks pairs", "set epistasis.score to 'interaction'"],
+    ),
+    "residuals of quads": (
+        {"order": [3, 4], "score": "residuals"},
+        {},
+        ["which ranks pairs, but epistasis.order is [3, 4]; add 2"],
     ),
     "missing code": ({}, {"phenotype": ["0", "-9"] * 20}, ["-9", "code for missing: write NA"]),
     "text among numbers": (
@@ -745,6 +786,47 @@ def test_too_short_a_list_of_sites(tmp_path, text, sentence):
         check_epistasis(filled, SHEET, "samples.tsv", tmp_path)
 
 
+def test_too_many_sites_for_quads(tmp_path, monkeypatch):
+    """By a list before any job, by the panel before any scan."""
+    monkeypatch.setattr("popdesic.epistasis.options.MOST_QUAD_SITES", 5)
+    monkeypatch.setattr("popdesic.epistasis.scan.MOST_QUAD_SITES", 5)
+    (tmp_path / "list.txt").write_text("\n".join(f"rs{k % 6}" for k in range(12)))
+    for orders in ([4], [3]):
+        filled = fill_config({"epistasis": {"order": orders, "restrict": "list.txt"}})
+        if orders == [3]:
+            check_epistasis(filled["epistasis"], SHEET, "samples.tsv", tmp_path)
+            continue
+        with pytest.raises(UserError, match=r"list.txt lists 6 sites, more than the 5 whose quads"):
+            check_epistasis(filled["epistasis"], SHEET, "samples.tsv", tmp_path)
+    genotypes = random_genotypes(np.random.default_rng(10), 6, 60)
+    folder, _ = build(tmp_path, genotypes, np.arange(60) % 2)
+    plan = partial(plan_scan, folder, plan_out=tmp_path / "p", max_device_hours=1.0, **PLAN)
+    with pytest.raises(UserError, match="6 sites are more than the 5 whose quads"):
+        plan(BACKEND, orders=[4])
+    monkeypatch.setattr("popdesic.epistasis.scan.MOST_QUAD_SITES", 6)
+    small = SimpleNamespace(name="gpu", free_bytes=lambda: 48 * 6**2 - 1)
+    with pytest.raises(UserError, match=r"quads of 6 sites take 1.7e-06 GB of tables of their"):
+        plan(small, orders=[4])
+    assert not (tmp_path / "p").exists()
+
+
+def test_each_order_has_its_permutations():
+    scores = dict.fromkeys((2, 3, 4), "k2")
+    for given, want in ((7, (7, 0, 0)), ([7, 3], (7, 3, 0)), ([7, 3, 2], (7, 3, 2))):
+        block = fill_config({"epistasis": {"permutations": given}})["epistasis"]
+        assert tuple(permutations_run(block, scores).values()) == want
+        assert set(permutations_run(block, dict.fromkeys((2, 3, 4), "interaction")).values()) == {0}
+
+
+def test_a_gpu_is_left_free_by_quads_that_it_cannot_scan():
+    found = {
+        (score, order): scan_device("auto", score, order)
+        for score in ("k2", "interaction")
+        for order in (2, 3, 4)
+    }
+    assert [key for key, device in found.items() if device == "cpu"] == [("interaction", 4)]
+
+
 def test_more_samples_than_a_scan_counts(tmp_path, monkeypatch):
     monkeypatch.setattr("popdesic.epistasis.phenotype.MAX_SAMPLES", 39)
     filled = fill_config({"epistasis": {"order": [2]}})["epistasis"]
@@ -813,7 +895,9 @@ def draw_all(results: Path, out: Path, trait: str = "") -> list[str]:
 def test_jobs_get_time_by_the_plan_once_there_is_one(tmp_path):
     plan = tmp_path / "plan.json"
     assert scan_hours(plan, 2, 1, "auto", 24.0) == 24.0
-    plan.write_text('{"samples": 5000, "pairs": {"tests": 36000000}}')
+    counts = '{"tests": 36000000}'
+    plan.write_text(f'{{"samples": 5000, "pairs": {counts}, "quads": {counts}}}')
+    assert scan_hours(plan, 4, 10, "auto", 24.0) == pytest.approx(1)
     assert scan_hours(plan, 2, 10, "auto", 24.0) == pytest.approx(0.1)
     assert scan_hours(plan, 2, 10, "gpu", 24.0) == pytest.approx(0.0005)
     assert scan_hours(plan, 2, 1e6, "cpu", 24.0) == 24.0
@@ -886,6 +970,44 @@ def test_section_of_the_report(scanned):
     assert found == {"Epistasis: strata": "warning", "Epistasis: hits in cis": "note"}
     assert epistasis_section(scanned, scanned / "figures", []) is None
     assert epistasis_findings(None) == []
+
+
+def test_quads_have_figures_and_a_tab(scanned, tmp_path):
+    """Their plan, units, table, loci, figures and rows of the page."""
+    shutil.copytree(scanned / "reorder", tmp_path / "reorder")
+    reordered, out = tmp_path / "reorder", tmp_path / "epistasis"
+    plan = PLAN | {"permutations": {4: 0}, "screen": 0}
+    lines = plan_scan(
+        reordered, BACKEND, out / "plan.json", orders=[4], max_device_hours=1.0, **plan
+    )
+    assert lines["quads"].startswith("210 tests, 1 scans")
+    assert not any(name.startswith("forecast") for name in lines)
+    unit = out / "units/order4.0.npz"
+    scan_unit(reordered, BACKEND, unit, order=4, unit=0, n_units=1, top=30, **SCAN)
+    scan = FinishedScan([unit], 4, "k2", 210)
+    rank_hits(reordered, scan, out / "quads.tsv", loci_out=out / "loci_quads.tsv", top=15)
+    hits = read_tables(tmp_path, [4])
+    assert {"rs2", "rs7"} < set(hits[4][[f"id{k}" for k in range(1, 5)]].iloc[0])
+    beds = [scanned / "cohorts/one/genotypes"]
+    zooms = zoom_on_leads(tmp_path, hits, beds, min_distance_bp=0)
+    with checked():
+        names = draw_epistasis(tmp_path, hits, zooms, tmp_path / "figures")
+    assert names == [figure.name for figure in epistasis_figures([4])]
+    svg = (tmp_path / "figures/penetrance.quads.svg").read_text("utf-8")
+    controls, cases = (np.array(hits[4][c][0].split(","), int) for c in ("controls", "cases"))
+    shown = [f"n = {n}<" for n in controls + cases]
+    assert len(shown) == 81 and all(svg.count(text) >= shown.count(text) for text in set(shown))
+    axes = draw_penetrance(hits[4], 4, 0.5).axes[0]  # sites 1 and 2 downwards, 3 and 4 across
+    best, rows = hits[4].iloc[0], [text.get_text() for text in axes.get_yticklabels()]
+    assert axes.get_ylabel() == f"{best.id1}, {best.id2}"
+    assert axes.get_xlabel() == f"{best.id3}, {best.id4}"
+    assert rows[5] == f"{best.ref1}/{best.alt1} {best.alt2}/{best.alt2}"
+    (cell,) = (text for text in axes.texts if text.get_position() == (7, 5))
+    assert cell.get_text().endswith(f"n = {(controls + cases)[5 * 9 + 7]}")
+    section = epistasis_section(tmp_path, tmp_path / "figures", [4], "k2")
+    (quads,) = section["scans"]
+    assert quads["tests"] == 210 and len(quads["rows"][0]["sites"]) == 4 and quads["loci"]
+    assert len(quads["figures"]) == 5 and section["screen"] is None
 
 
 def test_numbers_of_the_page_are_rounded_and_limits_said_in_words():

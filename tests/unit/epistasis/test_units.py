@@ -41,7 +41,7 @@ def genome(n_sites: int, n_samples: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", FIXED)
-@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("order", [2, 3, 4])
 @pytest.mark.parametrize("n_samples", [5_000, 100_000])
 def test_32_units_take_at_most_a_tenth_more_than_their_mean(kind, order, n_samples):
     """Cut by numbers of combinations, the slowest takes up to 1.9 times the mean."""
@@ -59,7 +59,7 @@ def test_32_units_take_at_most_a_tenth_more_than_their_mean(kind, order, n_sampl
 
 
 @pytest.mark.parametrize("kind", FIXED)
-@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("order", [2, 3, 4])
 @pytest.mark.parametrize("n_samples", [5_000, 100_000])
 def test_64_units_on_as_many_gpus(kind, order, n_samples):
     """The slowest takes at most a twentieth more than the mean, and each combination is in one."""
@@ -102,10 +102,31 @@ def test_work_by_loops():
                 assert found[x] == pytest.approx(wanted), (kind, order, x)
 
 
-def test_no_more_than_one_site_of_few():
-    for n in range(1, 5):
-        work = first_site_work(np.ones((n, 2), np.int64), 1, 3, "cpu")
-        assert len(work) == n and (work >= 0).all() and (n < 3 or work[0] > 0)
+def test_work_of_quads_by_loops():
+    """A quad costs a fixed amount and the samples counted: of w and x on a CPU, of x on a GPU."""
+    rng, n = np.random.default_rng(2), 70
+    stored = rng.integers(1, 900, (n, 3))
+    stored[::3, 2] = 0
+    states, depth = np.where(stored[:, 2] > 0, 3, 2), stored.sum(axis=1) / 64
+    lanes = [BLOCK * (2 - (y + 1) // BLOCK) for y in range(n - 1)]
+    for kind in FIXED:
+        found = first_site_work(stored, 40, 4, kind)
+        for w in range(n):
+            wanted = 0.0
+            for x in range(w + 1, n):
+                counted = depth[w] * depth[x] / 40 + 4 * states[w] * states[x]
+                if kind == "gpu":
+                    counted = depth[x] + 4 * 3 * states[x]
+                each = 3 * FIXED[kind] + states.mean() * 3 * counted
+                wanted += each * sum(lanes[x + 1 :])
+            assert found[w] == pytest.approx(wanted), (kind, w)
+
+
+@pytest.mark.parametrize("order", [3, 4])
+def test_no_more_than_one_site_of_few(order):
+    for n in range(1, 6):
+        work = first_site_work(np.ones((n, 2), np.int64), 1, order, "cpu")
+        assert len(work) == n and (work >= 0).all() and (n < order or work[0] > 0)
 
 
 @pytest.mark.parametrize("n_sites", [1, 2, 3, 15, 16, 17, 63, 64, 65, 300])
@@ -173,7 +194,7 @@ def test_stored_samples_are_counted(monkeypatch):
         assert np.array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("order", [2, 3, 4])
 def test_hits_do_not_depend_on_units_or_devices(reordered, tmp_path, order):
     ranks, found = np.arange(40), []
     for n_units, device in ((1, "cpu"), (3, "cpu"), (3, "gpu"), (64, "auto")):

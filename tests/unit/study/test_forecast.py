@@ -11,6 +11,7 @@ from support.study import make_cohorts, write_study
 
 from popdesic.__main__ import main
 from popdesic.core.errors import UserError
+from popdesic.study.configuration import read_config
 from popdesic.study.forecast import (
     ROW_RULES,
     Job,
@@ -25,7 +26,8 @@ from popdesic.study.forecast import (
     tabulate,
     work_of,
 )
-from popdesic.study.resources import GPU_RATES, START_SECONDS
+from popdesic.study.resources import CORE_RATES, GPU_RATES, START_SECONDS, quad_work
+from popdesic.study.validation import validate_study
 
 #: Rows of two cohorts: the second one's row has the pair.
 ROWS = {"a": [("a", "a")], "b": [("a", "b"), ("b", "b")]}
@@ -43,14 +45,17 @@ def test_work_counts_each_pair_once():
     assert found == {row: 1000.0 * count for row, count in pairs.items()}
     assert sum(found.values()) == 1000 * 17 * 18 / 2
     assert work_of(job("close_paths"), SIZES) == {"min-plus operations": 17**3 / 2}
-    scanned = Sizes({"a": 5}, 100, scanned=4, units=2, permutations=(10, 0))
+    scanned = Sizes({"a": 5}, 100, scanned=4, units=2, permutations=(10, 0, 3))
     assert work_of(job("scan_epistasis", order="2"), scanned) == {"pair tests": 6 * 5 / 2}
     assert work_of(job("permute_epistasis", order="2"), scanned) == {"pair tests": 6 * 5 * 10 / 2}
+    assert work_of(job("scan_epistasis", order="4"), scanned) == {"quad fits": 1 * 5 / 2}
+    associated = replace(scanned, quads=quad_work("k2"))
+    assert work_of(job("permute_epistasis", order="4"), associated) == {"quad tests": 5 * 3 / 2}
 
 
 def test_units_are_proposed_by_the_time_of_the_scans():
     """So many that a job takes an hour, whatever the number now, and not more than sites allow."""
-    sizes = Sizes({"a": 5000}, 10**6, scanned=20_000, permutations=(0, 10))
+    sizes = Sizes({"a": 5000}, 10**6, scanned=20_000, permutations=(0, 10, 0))
     seconds = 20_000 * 19_999 * 19_998 / 6 * 5000 / GPU_RATES["triple tests"]
     for now in (1, 7):
         scans = replace(sizes, units=now)
@@ -63,7 +68,10 @@ def test_units_are_proposed_by_the_time_of_the_scans():
                 f"hours a job (now {now})"
             )
     few = replace(sizes, scanned=300, samples={"a": 10**13})
-    assert "epistasis.units: 3 proposed" in propose_units(jobs[:2], few)[0]
+    (said,) = propose_units(jobs[:2], few)
+    assert "epistasis.units: 3 proposed" in said and "more than 24" not in said
+    said = propose_units(jobs[:2], replace(few, samples={"a": 2 * 10**13}))[0]
+    assert "more than 24 even so; list fewer sites" in said
     assert propose_units([job("close_paths")], sizes) == []
 
 
@@ -83,6 +91,40 @@ def test_the_time_of_scans_on_up_to_64_gpus():
     (_, said) = propose_units([job("scan_epistasis", order="3")], few)
     assert "on 8 GPUs" in said and "64" not in said.split("(")[0]
     assert len(propose_units([job("scan_epistasis", gpu=0, order="3")], sizes)) == 1
+
+
+def test_quads_without_a_gpu_take_cores():
+    """Of 200 sites and 5 000 samples, by the score interaction."""
+    sizes = Sizes({"a": 5000}, 10**6, scanned=200)
+    scan = job("scan_epistasis", gpu=0, order="4")
+    wanted = math.comb(200, 4) * 5000 / (8 * CORE_RATES["quad fits"])
+    assert expected_seconds(scan, sizes) == pytest.approx(START_SECONDS + wanted)
+    (said,) = propose_units([scan], sizes)
+    assert said.startswith("epistasis.units: 1 proposed, 0.022 hours")
+
+
+def test_check_warns_of_quads_that_take_too_long(tmp_path):
+    """Without a list of sites, and by the length of a list, the score and the device."""
+    folder = write_study(tmp_path / "study", make_cohorts((8, 7), n_sites=40))
+    config = read_config(folder)
+
+    def said(**block) -> list[str]:
+        given = config | {"device": block.pop("device", "auto")}
+        given["epistasis"] = {"order": [4]} | block
+        remarks = validate_study(given, folder)[2]
+        return [remark for remark in remarks if "epistasis.order has 4" in remark]
+
+    assert "names no list of sites" in said()[0] and not said(order=[2, 3])
+    for n, name in ((600, "few"), (20_000, "many")):
+        (folder / name).write_text("".join(f"rs{k}\n" for k in range(n)))
+    (folder / "ranges").write_text("1\t0\t90000\n")
+    assert not said(restrict="few") and not said(restrict="ranges")
+    (remark,) = said(restrict="many")
+    hours = math.comb(20_000, 4) * 15 / (8 * CORE_RATES["quad fits"]) / 3600
+    assert f"many lists 20000 sites. Their quads would take about {hours:.0f} hours on 8" in remark
+    assert "refuses more than 24 (24 for each of epistasis.units)" in remark
+    assert not said(restrict="many", units=100_000) and not said(restrict="many", score="k2")
+    assert "hours on 8 cores" in said(restrict="many", score="k2", device="cpu")[0]
 
 
 def test_the_slower_of_reading_and_computing_decides_the_time():

@@ -41,7 +41,7 @@ from popdesic.engine.site_pairs import r2_pairs
 from popdesic.relatives.find_matches import top_matches, top_references
 from popdesic.distance.find_nearest import nearest_between, nearest_points, nearest_samples
 from popdesic.ibd.find_candidates import find_candidates
-from popdesic.epistasis.scan_sites import scan_pairs, scan_residual_pairs, scan_triples
+from popdesic.epistasis.scan_sites import scan_pairs, scan_quads, scan_residual_pairs, scan_triples
 from popdesic.engine.columns import Bases
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.genotype_products import Calls, Flips
@@ -171,6 +171,7 @@ for missing in (0.0, 0.1):
         data, *_ = epistasis.random_scan(rng, 9, (60, 70), missing=missing, tables=tables)
         scan_pairs(backend, data, range(9), 5)
         scan_triples(backend, data, range(9), 5)
+        scan_quads(backend, data, range(9), 5)
     trait, _ = random_residuals(rng, 9, 130, missing=missing)
     scan_residual_pairs(backend, trait, range(9), 5)
 counts = [rng.integers(0, 9, (40, 3, k), dtype=np.int32) for k in (2, 3)]

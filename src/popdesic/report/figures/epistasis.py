@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import matplotlib as mpl
@@ -54,7 +55,7 @@ def draw_epistasis(
         `results/`: reorder/ and, where phenotypes were permuted,
         epistasis/null.order{order}.tsv.
     hits : dict of DataFrame
-        `read_tables`, by order: 2 or 3.
+        `read_tables`, by order.
     zooms : dict of DataFrame
         Of `epistasis.lead_regions.zoom_on_leads`.
     phenotype : str
@@ -97,7 +98,7 @@ def _draw_nothing() -> Figure:
 
 
 def read_tables(results: Path, orders: list[int], phenotype: str = "") -> dict[int, pd.DataFrame]:
-    """`read_hits` of epistasis/pairs.tsv and triples.tsv, by order."""
+    """`read_hits` of epistasis/pairs.tsv, triples.tsv and quads.tsv, by order."""
     folder = results / "epistasis" / phenotype
     return {order: read_hits(folder / f"{NAMES[order]}.tsv") for order in orders}
 
@@ -212,8 +213,8 @@ def draw_network(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> Figure:
         ends = np.array([at[site] for site in members[k]])
         shape = mpl.patches.Polygon(
             ends,
-            closed=order == 3,
-            fill=order == 3,
+            closed=order > 2,
+            fill=order > 2,
             facecolor=(*mpl.colors.to_rgb(ACCENT), 0.06),
             edgecolor=(*mpl.colors.to_rgb(ALARM if k == 0 else ACCENT), 0.2 + 0.8 * strength),
             linewidth=0.4 + 1.6 * strength,
@@ -243,21 +244,27 @@ def draw_network(hits: pd.DataFrame, sites: pd.DataFrame, order: int) -> Figure:
 
 
 def draw_penetrance(hits: pd.DataFrame, order: int, prevalence: float) -> Figure:
-    """Share of cases in each combination of genotypes: the best pairs, or the best triple."""
+    """Share of cases in each combination of genotypes: the best pairs, triple or quad."""
     if order == 2:
         rows = [row for _, row in hits.head(TABLES).iterrows()]
         tables = [
-            (hit_counts(row, 2), row, (1, 2), f"rank {number(int(row['rank']))}") for row in rows
+            (hit_counts(row, 2), row, ((1,), (2,)), f"rank {number(int(row['rank']))}")
+            for row in rows
         ]
+    elif order == 4:  # two sites along each side
+        row = hits.iloc[0]
+        counts = hit_counts(row, 4).reshape(2, 9, 9)
+        tables = [(counts, row, ((1, 2), (3, 4)), f"rank {number(int(row['rank']))}")]
     else:
         tables = []
         for _, row in hits.head(1).iterrows():
             counts = hit_counts(row, 3)
             tables = [
-                (counts[:, g], row, (2, 3), f"{_name(row, 1, 14)} {_genotype(row, 1, g)}")
+                (counts[:, g], row, ((2,), (3,)), f"{_name(row, 1, 14)} {_genotype(row, 1, g)}")
                 for g in range(3)
             ]
-    figure, panels = new_figure(len(tables), height=2.9)
+    large = order == 4
+    figure, panels = new_figure(len(tables), height=6.4 if large else 2.9)
     if "means" in hits:
         return _draw_means(figure, panels, hits.head(TABLES))
     scale = mpl.colors.TwoSlopeNorm(prevalence, 0.0, 1.0)
@@ -266,18 +273,19 @@ def draw_penetrance(hits: pd.DataFrame, order: int, prevalence: float) -> Figure
         n = counts.sum(axis=0)
         share = np.ma.masked_array(counts[1] / np.maximum(n, 1), n == 0)
         image = axes.imshow(share, cmap=shades, norm=scale)
-        for i, j in np.ndindex(3, 3):
+        for i, j in np.ndindex(n.shape):
             text = f"{100 * share[i, j]:.0f} %\nn = {number(int(n[i, j]))}" if n[i, j] else "n = 0"
             # White text on the dark ends of the scale.
             dark = bool(n[i, j]) and abs(float(scale(share[i, j])) - 0.5) > 0.33
             colour = "white" if dark else "black"
-            axes.text(j, i, text, ha="center", va="center", fontsize=6.5, color=colour)
+            size = 5 if large else 6.5
+            axes.text(j, i, text, ha="center", va="center", fontsize=size, color=colour)
         axes.set_title(title)
         first, second = which
-        axes.set_yticks(range(3), [_genotype(row, first, g) for g in range(3)])
-        axes.set_xticks(range(3), [_genotype(row, second, g) for g in range(3)])
-        axes.set_ylabel(_name(row, first, 20))
-        axes.set_xlabel(_name(row, second, 20))
+        axes.set_yticks(range(len(n)), _genotypes(row, first))
+        axes.set_xticks(range(len(n)), _genotypes(row, second), rotation=90 if large else 0)
+        axes.set_ylabel(", ".join(_name(row, site, 20) for site in first))
+        axes.set_xlabel(", ".join(_name(row, site, 20) for site in second))
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
     bar = figure.colorbar(image, ax=panels, fraction=0.03, pad=0.02, shrink=0.6)
@@ -336,3 +344,11 @@ def _name(row: pd.Series, site: int, longest: int) -> str:
 def _genotype(row: pd.Series, site: int, alt_count: int) -> str:
     ref, alt = row[f"ref{site}"], row[f"alt{site}"]
     return "/".join(([ref, ref], [ref, alt], [alt, alt])[alt_count])
+
+
+def _genotypes(row: pd.Series, sites: tuple[int, ...]) -> list[str]:
+    """All combinations of these sites' genotypes, the last site fastest."""
+    return [
+        " ".join(_genotype(row, site, g) for site, g in zip(sites, combination, strict=True))
+        for combination in product(range(3), repeat=len(sites))
+    ]
