@@ -99,10 +99,12 @@ WAYS: dict[str, Way] = {
         )
         for kind in ("", "-cuda12")
     },
-    **dict.fromkeys(
-        (".venv/bin/pip install Pgenlib", ".venv/bin/pip install obstore"),
-        Way("install", "", "an optional package: in the tests' own"),
-    ),
+    **{
+        f".venv/bin/pip install {name}": Way(
+            "install", "", "an optional package: in the tests' own"
+        )
+        for name in ("Pgenlib", "obstore", "tskit")
+    },
     "pip install .": INSTALLED,
     "pip install '.[cuda12]'": INSTALLED,
     "pip install '.[cuda13]'": INSTALLED,

@@ -71,6 +71,7 @@ ELSEWHERE = {
     "src/popdesic/report/pagedata.py": {"marker", "markers"},
     "workflow/report": {"marker", "markers"},
     "src/popdesic/study/init_people.py": {"individual"},
+    "src/popdesic/io/trees.py": {"individuals"},  # a function of tskit
     "src/popdesic/report/citations.py": {"traits"},  # in the title of a paper
     "docs/glossary.md": {"individual", "individuals", "marker", "trait"},
 }

@@ -150,6 +150,36 @@ def test_threads_change_no_byte(placed, tmp_path):
         assert (tmp_path / "place" / name).read_bytes() == (out / "place" / name).read_bytes()
 
 
+def test_a_table_of_letters_has_the_place_of_the_vcf(placed, tmp_path):
+    folder, out, _ = placed
+    _, new = people()
+    rows = []
+    for (chrom, pos, name, *alleles), (genotype,) in zip(new.sites, new.genotypes, strict=True):
+        letters = (
+            "--" if genotype < 0 else "".join(sorted(alleles[int(k < genotype)] for k in (0, 1)))
+        )
+        rows.append(f"{name}\t{chrom}\t{pos}\t{letters}")
+    head = "# rsid\tchromosome\tposition\tgenotype"
+    table = tmp_path / f"{NEW}.txt"
+    table.write_text("\n".join([head, *reversed(rows), "i7\t1\t7\tDD"]) + "\n")
+    said = place_sample(table, folder, out=tmp_path / "place", threads=2)
+    assert "of 1451 rows" in said and "0 were turned" in said
+    written = (tmp_path / "place/place.tsv", out / "place/place.tsv")
+    assert written[0].read_bytes() == written[1].read_bytes()
+    own, other = (json.loads(path.with_suffix(".json").read_text()) for path in written)
+    letters = own["sites"].pop("letters")
+    assert letters["listed"] == own["sites"]["found"] == other["sites"]["found"]
+    assert letters["listed"] - letters["not_called"] == own["sites"]["called"]
+    assert (own["sites"].pop("swapped"), own["sites"].pop("not_on_panel")) == (0, 0)
+    for name in ("swapped", "not_on_panel"):
+        other["sites"].pop(name)
+    for about in (own, other):  # the VCF has another REF at some sites
+        assert about["sites"].pop("homozygous_ref") > 0
+        about["sites"].pop("expected_homozygous_ref")
+    assert own.pop("remarks")[1:] == other.pop("remarks")
+    assert own.pop("file") != other.pop("file") and own == other
+
+
 def test_maps_of_everyone_give_the_mean_of_the_nearest(placed, tmp_path):
     folder, out, _ = placed
     study = tmp_path / "study"

@@ -2,7 +2,8 @@
 
 A source is what the column `genotypes` of the cohort sheet names: a VCF or BCF file, the prefix of
 PLINK 1 files (.bed, .bim, .fam), of PLINK 2 files (.pgen, .pvar, .psam) or of EIGENSTRAT files
-(.geno, .snp, .ind), or a folder of VCF-Zarr, also in an object store (`remote`).
+(.geno, .snp, .ind), a folder of VCF-Zarr, also in an object store (`remote`), or a tree sequence
+(.trees), read as a VCF.
 Nothing compiled is imported here, because each job of the workflow reads the sheets.
 """
 
@@ -17,8 +18,10 @@ from ..core.files import is_file
 from .call_filters import CallFilters
 from .pgen_header import PGEN_ENDS
 from .remote import Remote, is_remote, located
+from .trees import TREES_END, count_tree_sites
 
 VCF, PLINK, PGEN, EIGENSTRAT, ZARR = "vcf", "plink", "pgen", "eigenstrat", "zarr"
+TREES = "trees"
 PLINK_ENDS = (".bed", ".bim", ".fam")
 EIGENSTRAT_ENDS = (".geno", ".snp", ".ind")
 #: Suffixes of the files of each kind of prefix, first that of the genotypes, in the order in which
@@ -49,6 +52,8 @@ def find_format(source: Path | Remote | str) -> Source:
             return Source(kind, source.with_name(source.name.removesuffix(end)))
     if is_zarr(source):
         return Source(ZARR, source)
+    if source.name.endswith(TREES_END):
+        return Source(TREES, source)
     if not is_file(source):
         for kind, (end, *_) in PREFIXES.items():
             if is_file(f"{source}{end}"):
@@ -233,7 +238,7 @@ def _marks(kind: str, path: Any) -> dict[str, bool]:
 
 
 def count_sites(source: Path | Remote | str) -> int | None:
-    """Return the number of sites that PGEN, EIGENSTRAT or VCF-Zarr state; None for others."""
+    """Return the number of sites that all but VCF, BCF and PLINK 1 files state; None for these."""
     kind, path = find_format(source)
     if kind == PGEN:
         from .pgen_tables import check_pgen
@@ -247,4 +252,6 @@ def count_sites(source: Path | Remote | str) -> int | None:
         from .zarr_store import open_store
 
         return open_store(path).n_sites
+    if kind == TREES:
+        return count_tree_sites(path)
     return None

@@ -60,7 +60,7 @@ def read_phased_samples(path: Path) -> list[str]:
     kind, _ = find_format(path)
     if kind not in (VCF, ZARR):
         raise UserError(
-            f"{path}: PLINK and EIGENSTRAT files are not read with phase; give phased "
+            f"{path}: files of PLINK, EIGENSTRAT and tskit are not read with phase; give phased "
             "genotypes as VCF, BCF or VCF-Zarr."
         )
     return read_sample_names(path)

@@ -14,7 +14,9 @@ from pathlib import Path
 from ..core.errors import UserError
 from .bgzf import BgzfBlocks, Plain, find_compression, read_pieces
 from .columns import LONGEST_HEADER
+from .person_table import starts_person_table
 from .sites import contig_lengths
+from .trees import MAGIC, trees_text
 from .vcf_errors import show
 
 # Bytes read at a time where only the header is wanted.
@@ -30,8 +32,8 @@ FIXED_COLUMNS = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", 
 class VcfHeader:
     """Content of a VCF or BCF header.
 
-    `kind` is 'vcf' or 'bcf', `compression` 'none', 'gzip' or 'bgzf'. `text` is the header with LF
-    line ends, for BCF only. `lengths` are those of the contigs whose lines give one,
+    `kind` is 'vcf', 'bcf' or 'trees', `compression` 'none', 'gzip' or 'bgzf'. `text` is the header
+    with LF line ends, for BCF only. `lengths` are those of the contigs whose lines give one,
     `formats` the fields of calls that have a line, and `filters` the names of FILTER.
     """
 
@@ -80,6 +82,9 @@ def read_head(
     head = bytearray()
     while len(head) < 16 and (piece := next(pieces, None)) is not None:
         head += b"".join(piece.read())
+    if head.startswith(MAGIC):
+        text, records = trees_text(path, piece_bytes)
+        return _parse_header(path, text, "trees", compression), b"", map(Plain, records)
     if head.startswith(b"BCF\x02"):
         # Magic (5 bytes), length of the text (4 bytes), the text, zero-terminated.
         if head[4:5] not in (b"", b"\x02"):
@@ -98,6 +103,11 @@ def read_head(
         header = _parse_header(path, text, "bcf", compression)
         return header, bytes(head[size:]), pieces
     if not head.startswith(b"##fileformat=VCF"):
+        if starts_person_table(bytes(head)):
+            raise UserError(
+                f"{path} is a table of one person's genotypes, which names no REF: `popdesic place "
+                f"{path.name} --study STUDY` compares it with a study; a cohort needs a VCF."
+            )
         raise UserError(
             f"{path} is not a VCF or BCF file: it starts with {show(head[:16])}, not with "
             "'##fileformat=VCF'; correct the path or convert the file."

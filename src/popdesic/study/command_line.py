@@ -215,7 +215,11 @@ def make_parser() -> argparse.ArgumentParser:
         details="The study itself does not change.",
         study=False,
     )
-    command.add_argument("file", type=Path, help="VCF, BCF or prefix of PLINK or EIGENSTRAT files")
+    command.add_argument(
+        "file",
+        type=Path,
+        help="VCF, BCF, prefix of PLINK or EIGENSTRAT files, or table of 23andMe and the like",
+    )
     command.add_argument("--study", type=Path, default=Path(), help=STUDY)
     command.add_argument("--sample", metavar="NAME", help="which sample of the file, if several")
     command.add_argument(

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.contigs import excluded_names, haploid_policies
+from ..cohort.contigs import excluded_names, genome_of_panel, haploid_policies
 from ..cohort.drift import MIN_PRESENT, person_difference
 from ..cohort.genotype_choice import missing_rule
 from ..cohort.match import match_sites
 from ..cohort.panel import load_panel
+from ..cohort.person_calls import person_remark, write_person_calls
 from ..cohort.planes import load_planes
 from ..core.errors import UserError, shorten, suggestion
 from ..core.files import read_json, write_json
@@ -33,6 +34,7 @@ from ..ibd.verdict import (
 from ..io.bed import read_bim
 from ..io.call_filters import CallFilters
 from ..io.formats import header_contigs, read_sample_names
+from ..io.person_table import is_person_table, person_of
 from ..relatives.against_all import (
     AgainstAll,
     compare_with_all,
@@ -92,7 +94,8 @@ def place_sample(
     Parameters
     ----------
     source : Path
-        VCF, BCF, VCF-Zarr, or a prefix of PLINK or EIGENSTRAT files.
+        VCF, BCF, VCF-Zarr, a prefix of PLINK or EIGENSTRAT files, or a person's table
+        (`io.person_table`).
     study : Path
         The folder of a study that has run.
     backend : Backend
@@ -136,7 +139,7 @@ def place_sample(
 
 
 def _choose_sample(source: Path, sample: str | None) -> str:
-    names = read_sample_names(source)
+    names = [person_of(source)] if is_person_table(source) else read_sample_names(source)
     if sample is None and len(names) > 1:
         shown = ", ".join(shorten(name, 30) for name in names[:5])
         raise UserError(
@@ -176,24 +179,32 @@ def _encode(
     threads: int,
 ) -> Person:
     """Decode the person and match the sites to the panel, as those of a new cohort."""
-    require_build(source, sheets, config["qc"]["build"])
-    folder = scratch / "person"
-    contigs, exclude = header_contigs([source]), config["contigs"]["exclude"]
+    folder, read, remarks = scratch / "person", source, []
+    filters, letters = CallFilters.parse(config["ingest"] | config["sites"]), {}
+    if is_person_table(source):
+        read, filters = scratch / f"{source.name}.vcf", CallFilters()  # it states no quality
+        letters = write_person_calls(
+            source, load_panel(PANEL)[0], genome_of_panel(PANEL_COUNTS), read
+        )
+        remarks = [person_remark(source, letters)]
+    else:
+        require_build(source, sheets, config["qc"]["build"])
+    contigs, exclude = header_contigs([read]), config["contigs"]["exclude"]
     method = config["impute"]["method"]
     try:
         counts = place_profiles(
-            source,
+            read,
             PANEL,
             folder,
             haploid=haploid_policies(config["contigs"]["haploid"], exclude, contigs),
             excluded_contigs=excluded_names(exclude, contigs),
-            filters=CallFilters.parse(config["ingest"] | config["sites"]),
+            filters=filters,
             threads=threads,
             impute="none" if method == "none" else "mode",
-            excluded=set(read_sample_names(source)) - {name},
+            excluded=set(read_sample_names(read)) - {name},
         )
     except UserError as error:  # which names the decoded files
-        named = re.escape(str(folder / "raw")) + r"(\.bed|\.bim|\.fam)?"
+        named = re.escape(str(folder / "raw")) + r"(\.bed|\.bim|\.fam)?|" + re.escape(str(read))
         raise UserError(re.sub(named, lambda _: str(source), str(error))) from None
     planes, about = load_planes(folder)
     require_one_panel(some_cohort, read_json(some_cohort / "planes.json"), folder, about)
@@ -202,8 +213,9 @@ def _encode(
     _, swapped, _ = match_sites(read_bim(folder / "raw"), panel)
     sites = _describe_sites(genotypes, swapped, panel, counts, digest, sheets.ploidy)
     _require_sites(source, sites, config)
-    remarks = _remarks(sites, name, sheets, method, config)
-    return Person(name, folder, sites, remarks)
+    if letters:
+        sites["letters"] = letters
+    return Person(name, folder, sites, remarks + _remarks(sites, name, sheets, method, config))
 
 
 def _describe_sites(

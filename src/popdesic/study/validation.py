@@ -381,8 +381,8 @@ def _check_reference(path: Path) -> None:
     header = read_header(path)
     if header.kind != "vcf":
         raise UserError(
-            f"{path} (impute.reference) is BCF, which Beagle cannot read; give a phased VCF or "
-            "VCF.gz."
+            f"{path} (impute.reference) is {header.kind.upper()}, which Beagle cannot read; give a "
+            "phased VCF or VCF.gz."
         )
 
 
