@@ -35,6 +35,7 @@ class Door:
             "AWS_SECRET_ACCESS_KEY": SECRET,
             "AWS_REGION": "us-east-1",
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
+            "NO_PROXY": "127.0.0.1",
         }
 
 

@@ -53,12 +53,13 @@ FAULTS = (OSError, ValueError, KeyError, TypeError, RuntimeError, MemoryError)
 class Store:
     """An open store, its samples and contigs, and its numbers of sites and of sites a chunk.
 
+    `group`: its arrays by name.
     `index`: int64 (n, 3), chunk of sites, contig, number of sites: what bio2zarr noted while it
     wrote; no row if there is no such array.
     """
 
     path: Path | Remote
-    group: Any
+    group: dict[str, Any]
     samples: list[str]
     contigs: list[str]
     n_sites: int
@@ -79,8 +80,9 @@ def open_store(path: Path | Remote | str) -> Store:
 
     path = located(path)
     try:
-        group = zarr.open_group(_opened(path), mode="r")
-        arrays = set(group.array_keys())
+        # A look-up in zarr's own group takes as long as a small chunk.
+        group = dict(zarr.open_group(_opened(path), mode="r").arrays())
+        arrays = set(group)
         needed = {CALLS, "sample_id", "contig_id", *SITE_ARRAYS}
         if missing := sorted(needed - arrays):
             raise UserError(
