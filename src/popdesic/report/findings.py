@@ -357,8 +357,8 @@ def artefacts(results: Path) -> list[Finding]:
         found.append(Finding("note", "Artefacts", text))
     if alone:
         text = (
-            f"No other cohort has the ancestry of {join(alone)}: frequencies there cannot be told "
-            "from drift, and of these only swapped alleles were sought."
+            f"No other cohort has the ancestry of {join(alone)}: errors of frequencies there look "
+            "like drift, and of these only swapped alleles were sought."
         )
         found.append(Finding("note", "Artefacts", text))
     return found

@@ -130,7 +130,7 @@ def kin_verdict(
         said.append(f"{plural(count, 'pair')} that share more than unrelated samples do")
     if count := reasons.get(WIDE, 0):
         said.append(
-            f"{plural(count, 'pair')} of relatives whose degree cannot be told (their intervals "
+            f"{plural(count, 'pair')} of relatives whose degree is uncertain (their intervals "
             "span more than two degrees)"
         )
     other = _left_out(results, analyses)

@@ -122,7 +122,7 @@ COUNTS: dict[tuple[str, str], tuple[str, str]] = {
         "sites",
     ),
     ("encode", "strand_ambiguous_dropped"): (
-        "Panel sites whose strand cannot be told, A/T or C/G (set to missing)",
+        "Panel sites whose strand is ambiguous, A/T or C/G (set to missing)",
         "sites",
     ),
     ("encode", "one_allele_completed"): (

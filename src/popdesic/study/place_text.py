@@ -78,8 +78,8 @@ def _relatives(about: dict, table: pd.DataFrame) -> str:
         for cohort, n in about["untold"].items()
     ]
     if not about["relatives"]:
-        return " ".join([f"Relatives: none (told from {told}; KING-robust).", *untold])
-    lines = [f"Relatives ({about['relatives']}; told from {told}; KING-robust):"]
+        return " ".join([f"Relatives: none (limit: {told}; KING-robust).", *untold])
+    lines = [f"Relatives ({about['relatives']}; limit: {told}; KING-robust):"]
     hidden = (table.relation == NONE_TOLD) | table.relation.str.startswith(UNTOLD)
     close = table[~hidden].sort_values("kinship", ascending=False)
     lines += [

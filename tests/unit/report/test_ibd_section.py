@@ -121,7 +121,7 @@ def test_degrees_are_withheld_on_a_short_genome(tmp_path):
     families = section["figures"][1]
     assert "withheld" in families.sizes
     svg = (results / "figures/families.svg").read_text("utf-8")
-    assert "degrees cannot be told" in svg and "no relatives within" not in svg
+    assert "no degree is named" in svg and "no relatives within" not in svg
 
 
 def test_without_segments(tmp_path):

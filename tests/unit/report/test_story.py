@@ -258,7 +258,7 @@ def test_no_degree_is_told_of_a_short_genome_or_a_wide_interval(tmp_path):
     write_kinship(outcome.folder, 1e-5, [*rows, ("o2", "o4", "full siblings")])
     assert told(outcome)["Relatives"] == (
         "1 pair of duplicates or identical twins (o1 and o2), 1 pair of relatives (1 "
-        "full-sibling) and 1 pair of relatives whose degree cannot be told (their intervals span "
+        "full-sibling) and 1 pair of relatives whose degree is uncertain (their intervals span "
         "more than two degrees)."
     )
 

@@ -74,7 +74,7 @@ def draw_families(pairs: pd.DataFrame) -> Figure:
     left_out = len(families) - len(drawn)
     if not families:
         untold = (pairs.relation == UNTOLD).any()
-        text = "degrees cannot be told" if untold else "no relatives within the third degree"
+        text = "no degree is named" if untold else "no relatives within the third degree"
         panels[0].text(0, 0.5, text, transform=panels[0].transAxes)
     elif left_out:
         largest = len(people_of(families[0]))
