@@ -200,6 +200,7 @@ _FILTERS = {
 
 #: Relations of `compare/kinship.tsv` before "pair".
 _RELATIONS = {
+    "sharing only": "without a degree",
     "parent and child": "parent–child",
     "full siblings": "full-sibling",
     "second degree": "second-degree",

@@ -430,7 +430,8 @@ def test_relatives_are_counted(outcome):
     (finding,) = relatives_findings(outcome.folder)
     assert "3 close pairs: 2 full-sibling and 1 second-degree" in finding.text
     write_relatives(outcome.folder, [("a", "v", "sharing only")], searched=60.0)
-    _, finding = relatives_findings(outcome.folder)
+    listed, finding = relatives_findings(outcome.folder)
+    assert listed.text.startswith("1 close pair: 1 without a degree.")
     assert finding.text.startswith(
         "Degrees are not named: they need 1\u202f000 cM. In the 60 cM searched"
     )
