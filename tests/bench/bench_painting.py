@@ -1,6 +1,6 @@
 """Groups by painting beside principal components, on populations that separated lately.
 
-    python tests/bench/bench_painting.py [--seeds 11 12 13] [--null 101 120]
+    python tests/bench/bench_painting.py [--seeds 11 12 13] [--null 101 140]
 
 Draws two populations of 10 000 people each that separated 20 generations ago (F_ST 0.001), and 100
 people of each, with 30 chromosomes of 5 Mb and a site in 10 kb. A line a seed: the adjusted Rand

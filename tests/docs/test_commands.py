@@ -259,7 +259,7 @@ WAYS: dict[str, Way] = {
     "--phenotypes 500 --seed 8": Way(
         "quick", " --quick --sets 400 --phenotypes 100", "minutes at full size"
     ),
-    f"{BENCH}painting.py --seeds 11 12 13 14 15 16 --null 101 120": Way(
+    f"{BENCH}painting.py --seeds 11 12 13 14 15 16 --null 101 140": Way(
         "quick", " --quick --seeds 1 --null 1 1", "minutes at full size"
     ),
     f"{BENCH}copying.py --coverage 0.5 1 4 --megabases 3 --people 1000 --targets 6 --seed 3": Way(

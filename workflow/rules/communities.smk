@@ -207,7 +207,9 @@ rule draw_communities:
         "../scripts/communities/draw_communities.py"
 
 
-# Cohorts whose haplotypes, donors and code are as they were are not painted again.
+# Groups are wanted for themselves, and painting waits for haplotypes and a reference that no other
+# rule of communities reads. Cohorts whose haplotypes, donors and code are as they were are not
+# painted again.
 if PAINTS:
 
     rule paint_samples:

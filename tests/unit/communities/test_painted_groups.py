@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from popdesic.communities.painted_groups import group_means, group_study, place_samples
+from popdesic.communities.painted_groups import DRAWS, group_means, group_study, place_samples
 from popdesic.core.files import read_json
 
 N_STRETCHES = 24
@@ -98,6 +98,14 @@ def test_a_sample_between_groups_is_not_stable():
     placed, shares = place_samples(means, np.zeros((10, 2)))
     assert placed.tolist() == [0, 1]
     assert 0.3 < shares[0, 0] < 0.8 and shares[1].tolist() == [0, 1]
+    # A stretch counts as often as it is drawn; no two of these sums are equal.
+    means = np.zeros((1, 5, 2))
+    means[0, :, 0] = np.sqrt([260, 2, 0, 5, 0])
+    means[0, :, 1] = np.sqrt([0, 0, 83, 0, 19])
+    drawn = np.random.default_rng(5).integers(0, 5, (DRAWS, 5))
+    often = (means[0, drawn, 0].sum(axis=1) > means[0, drawn, 1].sum(axis=1)).mean()
+    once = np.mean([np.diff(means[0, np.unique(some)].sum(axis=0))[0] < 0 for some in drawn])
+    assert place_samples(means, np.zeros((5, 2)))[1][0, 0] == often != once
     # From the first group everyone copies more; this sample less than is usual.
     usual = np.tile([2.0, 0], (10, 1))
     assert place_samples(np.tile([[[1.8, 0.1]]], (1, 10, 1)), usual)[0].tolist() == [1]
