@@ -8,13 +8,10 @@ job that needs it first, also by two at a time.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import gc
 import time
 from collections.abc import Callable
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 from numba.core.sigutils import normalize_signature
@@ -31,7 +28,7 @@ from ..copying import (
     phasing_cpu,
 )
 from ..core import number_text_cpu
-from ..core.threads import run_tasks, usable_cpus
+from ..core.threads import run_forked, usable_cpus
 from ..distance import near_points_cpu, nearest_cpu, neighbor_lists_cpu, pair_summary_cpu
 from ..engine import (
     bitgemm_cpu,
@@ -80,8 +77,6 @@ from ..population import (
 )
 from ..relatives import expected_genotypes_cpu, matches_cpu, one_against_all_cpu, screen_cpu
 
-#: The folder that Python finds this package in.
-PACKAGES = Path(__file__).resolve().parents[3]
 #: Types of closures (`geodesic/weights.py`).
 NUMBERS = tuple(map(np.dtype, ("int32", "int64", "float32", "float64")))
 #: Numbers of counts of one pass of the bit-GEMM (`CpuBackend._accumulate`).
@@ -423,7 +418,7 @@ def tests_of_interaction() -> None:
     site_tables_cpu.site_tables_kernel()
 
 
-#: What is compiled, the longest first: each in a process of its own.
+#: What is compiled, the longest first.
 GROUPS: tuple[Callable[[], None], ...] = (
     *(
         scans_of_cases,
@@ -445,35 +440,13 @@ GROUPS: tuple[Callable[[], None], ...] = (
 def _timed(index: int) -> float:
     """Compile one of `GROUPS`, or read it from the cache; return the CPU seconds that it took."""
     start = time.process_time()
-    GROUPS[index]()
+    gc.disable()  # the search for cycles in what the compiler made is a tenth of its time
+    try:
+        GROUPS[index]()
+    finally:
+        gc.enable()
+    gc.collect()
     return time.process_time() - start
-
-
-def timed_in_process(module: str, call: str) -> float:
-    """What a call of a module's function prints as its seconds, in a process of its own.
-
-    Raises
-    ------
-    RuntimeError
-        The process failed; with the end of what it wrote.
-    """
-    code = f"from {module} import _timed\nprint({call})"
-    paths = [str(PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])]
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{call}: {done.stderr[-2000:]}")
-    return float(done.stdout.split()[-1])
-
-
-def _timed_in_process(index: int) -> float:
-    """`_timed` in a process of its own."""
-    return timed_in_process(__name__, f"_timed({index})")
 
 
 def compile_all(processes: int | None = None) -> dict[str, float]:
@@ -482,7 +455,7 @@ def compile_all(processes: int | None = None) -> dict[str, float]:
     Parameters
     ----------
     processes : int, optional
-        Processes at a time; by default one a usable CPU. 1: this process does it.
+        Copies of this process; by default one a usable CPU. 1: this process does it.
 
     Returns
     -------
@@ -490,10 +463,6 @@ def compile_all(processes: int | None = None) -> dict[str, float]:
         Name of a group -> CPU seconds that it took.
     """
     processes = usable_cpus() if processes is None else processes
-    indices = range(len(GROUPS))
-    if processes == 1:
-        seconds = [_timed(index) for index in indices]
-    else:
-        seconds = run_tasks(_timed_in_process, [(index,) for index in indices], processes)
+    seconds = run_forked(_timed, [(index,) for index in range(len(GROUPS))], processes)
     names = (group.__name__.replace("_", " ") for group in GROUPS)
     return dict(zip(names, seconds, strict=True))

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +38,9 @@ if TYPE_CHECKING:
     from ..engine.backend_gpu import GpuBackend
 
 log = logging.getLogger(__name__)
+
+#: The folder that Python finds this package in.
+PACKAGES = Path(__file__).resolve().parents[2]
 
 #: Types of closures (`geodesic.weights`).
 NUMBERS = ("int32", "int64", "float32", "float64")
@@ -211,6 +218,22 @@ def _timed(index: int, name: str) -> float:
     return time.process_time() - start
 
 
+def _timed_in_process(index: int, name: str) -> float:
+    """`_timed` in a process of its own; RuntimeError with the end of what it wrote if it fails."""
+    code = f"from {__name__} import _timed\nprint(_timed({index}, {name!r}))"
+    paths = [str(PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{name}: {done.stderr[-2000:]}")
+    return float(done.stdout.split()[-1])
+
+
 def rehearse_all(index: int, variants: list[str], processes: int | None = None) -> dict[str, float]:
     """Rehearse all work and compile all variants, each in a process of its own.
 
@@ -229,11 +252,10 @@ def rehearse_all(index: int, variants: list[str], processes: int | None = None) 
         Name of the work -> CPU seconds that it took. What failed is logged and left out: jobs then
         compile what they need.
     """
-    from .precompile_cpu import timed_in_process
 
     def timed(name: str) -> float | None:
         try:
-            return timed_in_process(__name__, f"_timed({index}, {name!r})")
+            return _timed_in_process(index, name)
         except RuntimeError as reason:
             log.warning("GPU, %s: not compiled in advance: %s", name, reason)
             return None
