@@ -13,6 +13,7 @@ from support.study import FAST, make_cohorts, write_study
 from test_exclude import exclude
 
 from popdesic.__main__ import main
+from popdesic.cohort.paint_cohorts import ENDINGS
 from popdesic.core.errors import UserError
 from popdesic.study.command_line import parse
 from popdesic.study.forget import files_with, forget_cohort, forget_sample
@@ -160,6 +161,9 @@ def test_tiles_of_cohorts_with_points_in_their_names(tmp_path):
     assert not _of_another(tmp_path / "a.b.npz", {"a.b"})
     assert not _of_another(tmp_path / "a.npz", {"a"})
     assert _of_another(tmp_path / "a.npz", {"a.b"})
+    for ending in ENDINGS:  # of painting: one begins with two underscores
+        assert not _of_another(tmp_path / f"a{ending}", {"a"})
+        assert _of_another(tmp_path / f"a.b{ending}", {"a"})
 
 
 def test_folders_and_hidden_files_go_with_a_result(tmp_path):

@@ -49,9 +49,12 @@ def stale_results(study: Path, jobs: Sequence[Job]) -> list[str]:
 
 
 def _of_another(tile: Path, cohorts: set[str]) -> bool:
-    """Whether a tile's file is that of a cohort that is not among these; a name may have points."""
+    """Whether a tile's file is that of a cohort that is not among these.
+
+    A name may have points. Endings begin with one, or with `__`, which no name has.
+    """
     known = cohorts | {key.name[1:-4] for key in tile.parent.glob(".*.key")}
-    named = [cohort for cohort in known if tile.name.startswith(f"{cohort}.")]
+    named = [one for one in known if tile.name.startswith((f"{one}.", f"{one}__"))]
     return max(named, key=len, default="") not in cohorts
 
 
