@@ -63,6 +63,7 @@ def test_groups_are_shown_with_their_evidence(results):
     ("about", "said"),
     [
         ({"tests": TESTS[1:]}, "one group. The largest axis of their coancestry lies 1.5 dev"),
+        ({"tests": [TESTS[0] | {"halves": []}]}, "lies 17.2 deviations above chance, but one part"),
         ({"tests": [], "stretches": 1}, "not sought: the map has 1 stretch of 5 cM, and groups"),
         ({"tests": [], "donors": 9}, "not sought: there are 9 founders, and a division needs 10"),
     ],

@@ -64,10 +64,13 @@ def painting_words(about: dict[str, Any]) -> str:
             why, least = f"there are {donors}", "a division needs 10"
         return f"Groups by coancestry were not sought: {why}, and {least}."
     if len(groups) == 1:
+        needed = f"and a division needs {limits['deviations']:g}"
+        if tests[0]["deviations"] >= limits["deviations"]:
+            needed = "but one part would have fewer than 5 founders"
         return (
             f"By what {donors} copy from each other along the genome, they are one group. The "
             f"largest axis of their coancestry lies {tests[0]['deviations']:.1f} deviations above "
-            f"chance, and a division needs {limits['deviations']:g}."
+            f"chance, {needed}."
         )
     return (
         f"By what {donors} copy from each other along the genome, they are {len(groups)} groups. "
