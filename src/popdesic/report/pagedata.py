@@ -109,12 +109,14 @@ def page_data(
     for path in tables:
         table = read_table(path).set_index("sample").reindex(order)
         # A sheet may have its own column `community`: both are shown.
-        named = {
-            name: f"{name} ({path.stem})"
-            if name in outcome.samples
-            else column_title(name, outcome)
-            for name in table
-        }
+        named: dict[str, str] = {}
+        for name in table:
+            title = column_title(name, outcome)
+            if name in outcome.samples:
+                title = f"{name} ({path.stem})"
+            elif title in outcome.samples or title in named.values():
+                title = name  # as of an alpha that repeats another
+            named[name] = title
         columns += _further(table.rename(columns=named), "", outcome, store)
     if changed is not None:
         columns += _further(changed.set_index("sample").reindex(order), "", outcome, store)

@@ -180,15 +180,17 @@ def test_columns_of_results_have_titles(tmp_path):
     outcome, _ = make_results(tmp_path, {"one": ["a", "b"]}, ["one"], geodesic={"value": 2.0})
     found = outcome.samples[["sample"]].assign(community="1", fine="2", level3="4", mine="5")
     found["instability.umap.pcs.alpha2"] = "0.5"
+    found["instability.umap.pcs.alphaauto"] = "0.5"  # chosen as listed: the title is taken
     path = tmp_path / "partition.tsv"
     write_table(path, found)
     data = page_data(outcome, [], [path], color_by="cohort", first=["pca", "pca"])
-    assert [column["name"] for column in data["columns"]][-5:] == [
+    assert [column["name"] for column in data["columns"]][-6:] == [
         "community",
         "finer community",
         "block model, level 3",
         "mine",
         "instability, UMAP, principal components, α = 2",
+        "instability.umap.pcs.alphaauto",
     ]
 
 
