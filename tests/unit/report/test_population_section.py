@@ -303,6 +303,14 @@ def test_admixed_populations_are_left_out_of_the_drawn_tree():
     assert leaves == [("c", 0, 9.0), ("d", 0, 5.0), ("e", 0, 6.0)]
     assert [node[0] for node in inner] == [-1, GONE, GONE]
     assert _prune(*tree, set()) == tree
+    # A root at which two branches are left lies within one: of one support, or of none if a leaf's.
+    tree = _nodes("((a:1,b:2)90:3,(c:1,d:1)80:2,m:4);")
+    assert _prune(*tree, {"m"})[1] == [(-1, 0.0, ""), (0, 3.0, "90"), (0, 2.0, "")]
+    tree = _nodes("((a:1,b:2)90:3,m:4,e:6);")
+    assert _prune(*tree, {"m"})[1] == [(-1, 0.0, ""), (0, 3.0, "")]
+    assert _prune(*_nodes("((a:1,b:2,c:3)90:3,m:4,n:6);"), {"m", "n"})[1] == [
+        *((GONE, 0.0, ""), (-1, 0.0, ""))
+    ]
 
 
 def test_the_figure_names_leaves_and_who_is_left_out(tmp_path):

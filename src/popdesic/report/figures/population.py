@@ -259,6 +259,14 @@ def _prune(
             more = max(inner[i][2], support, key=lambda text: float(text or 0))
             inner[i] = (parent, inner[i][1] + length, more)
         inner[k] = (GONE, 0.0, "")
+    own = [leaf for leaf in leaves if leaf[1] == 0]
+    below = [i for i, node in enumerate(inner) if node[0] == 0]
+    if left_out and len(own) + len(below) < 3:  # the root lies within a branch, or on none
+        supports = sorted((inner[i][2] for i in below), key=lambda text: float(text or 0))
+        for i in below:  # the branch of one leaf has none
+            inner[i] = (0, inner[i][1], "" if own or i != below[0] else supports[-1])
+        if len(below) == 1 and not own:
+            inner[0], inner[below[0]] = (GONE, 0.0, ""), (-1, 0.0, "")
     return leaves, inner
 
 
