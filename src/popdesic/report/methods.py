@@ -225,9 +225,9 @@ def _structure(outcome: Outcome, configuration: dict, names: list[str], cite: _C
             text += (
                 " The phased haplotypes of all samples were painted by those of "
                 f"{number(painted['donors'])} founders {cite('copying')}. Their coancestry "
-                f"{cite('coancestry')} was divided where its largest axis lay {LEAST_EXCESS:g} "
-                "deviations above that of sums in which half of the stretches of the genome, drawn "
-                "at random, had a minus."
+                f"{cite('coancestry')} was divided where its largest eigenvalue lay at least "
+                f"{LEAST_EXCESS:g} standard deviations above chance. Chance was measured on sums "
+                "in which half of the stretches of the genome, drawn at random, were subtracted."
             )
     return text
 

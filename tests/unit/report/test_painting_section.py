@@ -62,8 +62,8 @@ def test_groups_are_shown_with_their_evidence(results):
 @pytest.mark.parametrize(
     ("about", "said"),
     [
-        ({"tests": TESTS[1:]}, "one group. The largest axis of their coancestry lies 1.5 dev"),
-        ({"tests": [TESTS[0] | {"halves": []}]}, "lies 17.2 deviations above chance, but one part"),
+        ({"tests": TESTS[1:]}, "one group. The largest eigenvalue of their coancestry lies 1.5 st"),
+        ({"tests": [TESTS[0] | {"halves": []}]}, "17.2 standard deviations above chance, but one"),
         ({"tests": [], "stretches": 1}, "not sought: the map has 1 stretch of 5 cM, and groups"),
         ({"tests": [], "donors": 9}, "not sought: there are 9 founders, and a division needs 10"),
     ],

@@ -64,19 +64,20 @@ def painting_words(about: dict[str, Any]) -> str:
             why, least = f"there are {donors}", "a division needs 10"
         return f"Groups by coancestry were not sought: {why}, and {least}."
     if len(groups) == 1:
-        needed = f"and a division needs {limits['deviations']:g}"
+        least = f"and a division needs {limits['deviations']:g}"
         if tests[0]["deviations"] >= limits["deviations"]:
-            needed = "but one part would have fewer than 5 founders"
+            least = "but one part would have fewer than five founders"
         return (
             f"By what {donors} copy from each other along the genome, they are one group. The "
-            f"largest axis of their coancestry lies {tests[0]['deviations']:.1f} deviations above "
-            f"chance, {needed}."
+            f"largest eigenvalue of their coancestry lies {tests[0]['deviations']:.1f} standard "
+            f"deviations above chance, {least}."
         )
     return (
         f"By what {donors} copy from each other along the genome, they are {len(groups)} groups. "
-        f"Each division lies at least {limits['deviations']:g} deviations above chance. "
-        f"{limits['draws']} sums tell of chance: in each, half of the stretches of the genome have "
-        "a minus. All other samples are in the group from whose founders they copy most; "
+        f"Each division lies at least {limits['deviations']:g} standard deviations above chance. "
+        f"Chance is measured on {limits['draws']} sums, in each of which half of the stretches of "
+        "the genome are subtracted. All other samples are in the group from whose founders they "
+        "copy most, beyond what founders copy from that group on average; "
         f"{percent(about['replaced'], 0)} of the founders are placed in their own group by this "
         "rule. Groups have numbers and are not ancestries. "
         "Column “painted_group” of results/painting/groups.tsv can colour the maps."
