@@ -71,15 +71,17 @@ def _relatives(about: dict, table: pd.DataFrame) -> str:
             "(compare.analyses without kinship)."
         )
     limit = about["kinship_limit"]
-    told = f"a kinship of at least {limit:.4f}" if limit else "none but duplicates: too few sites"
+    told = "too few sites for any but duplicates"
+    if limit:
+        told = f"limit: a kinship of {limit:.4f}"
     untold = [
         f"Kinship does not hold in cohort {cohort}, so {n} of its samples above the limit are not "
         "listed."
         for cohort, n in about["untold"].items()
     ]
     if not about["relatives"]:
-        return " ".join([f"Relatives: none (limit: {told}; KING-robust).", *untold])
-    lines = [f"Relatives ({about['relatives']}; limit: {told}; KING-robust):"]
+        return " ".join([f"Relatives: none ({told}; KING-robust).", *untold])
+    lines = [f"Relatives ({about['relatives']}; {told}; KING-robust):"]
     hidden = (table.relation == NONE_TOLD) | table.relation.str.startswith(UNTOLD)
     close = table[~hidden].sort_values("kinship", ascending=False)
     lines += [
