@@ -86,7 +86,7 @@ def expand_sources(text: str, folder: Path = Path()) -> list[str]:
             continue
         if is_remote(part):
             raise UserError(
-                f"genotypes '{part}' is a pattern, which is not read of object stores; list the "
+                f"genotypes '{part}' is a pattern, and these are only for files on disk; list the "
                 "addresses, separated by commas."
             )
         matched = _matching(part, folder)

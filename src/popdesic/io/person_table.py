@@ -131,8 +131,8 @@ def read_person_table(path: Path) -> PersonTable:
     if not whole.all():
         k = int(np.argmin(whole))
         raise UserError(
-            f"{path}, line {line[k]}: the position is {show(rows[POSITION].iloc[k].encode())}, no "
-            "whole number; download the file again."
+            f"{path}, line {line[k]}: the position is {show(rows[POSITION].iloc[k].encode())}, "
+            "not a whole number; download the file again."
         )
     number, different = pd.factorize(genotype)
     coded = [_code(text) for text in different]

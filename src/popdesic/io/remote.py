@@ -128,8 +128,8 @@ def list_anew(remote: Remote) -> Objects:
     scheme = f"{remote.url.partition('://')[0]}://"
     if scheme not in KNOWN:
         raise UserError(
-            f"{remote}: {scheme} is not read; give s3:// (of another server than Amazon's by "
-            "AWS_ENDPOINT_URL) or gs://, or copy the data to this machine."
+            f"{remote}: {scheme} is not read; give s3:// (AWS_ENDPOINT_URL for a server other than "
+            "Amazon's) or gs://, or copy the data to this machine."
         )
     if importlib.util.find_spec("obstore") is None:
         raise UserError(
@@ -183,6 +183,6 @@ def unreadable(remote: Remote, error: Exception) -> UserError:
         return UserError(f"{remote}: the store refused access{shown}; set {keys}.")
     reason = shorten(" ".join(text.split()), 300)
     return UserError(
-        f"{remote} could not be read, also when tried again ({reason}); check the network and "
+        f"{remote} could not be read, even when tried again ({reason}); check the network and "
         "AWS_ENDPOINT_URL, and run again: what is finished stays."
     )

@@ -101,7 +101,7 @@ def test_a_broken_connection_is_tried_again(tmp_path, door, monkeypatch):
     monkeypatch.setattr("popdesic.io.remote.RETRIES", 1)
     door.cuts = 10**6
     text = refused(tmp_path / "broken")
-    assert URL in text and "could not be read, also when tried again" in text
+    assert URL in text and "could not be read, even when tried again" in text
     assert not (tmp_path / "broken/raw.bed").exists()
     door.cuts = 0  # the same again, and it is done
     assert decoded(URL, tmp_path / "broken") == expected
