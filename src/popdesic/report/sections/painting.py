@@ -77,8 +77,8 @@ def painting_words(about: dict[str, Any]) -> str:
         f"Each division lies at least {limits['deviations']:g} standard deviations above chance. "
         f"Chance is measured on {limits['draws']} sums, in each of which half of the stretches of "
         "the genome are subtracted. All other samples are in the group from whose founders they "
-        "copy most, beyond what founders copy from that group on average; "
-        f"{percent(about['replaced'], 0)} of the founders are placed in their own group by this "
-        "rule. Groups have numbers and are not ancestries. "
+        "copy most, beyond what founders copy from that group on average. By this rule "
+        f"{percent(about['replaced'], 0)} of the founders are placed in their own group. "
+        "Groups have numbers and are not ancestries. "
         "Column “painted_group” of results/painting/groups.tsv can colour the maps."
     )
