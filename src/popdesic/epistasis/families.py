@@ -104,7 +104,7 @@ def family_model(null: NullModel, relatives: Relatives) -> FamilyModel | None:
     relatives = relatives.of(counts[relatives.first] & counts[relatives.second])
     if not counts.all():
         log.warning(
-            "%d samples are duplicates of others with the same phenotype: each counts once",
+            "%d samples are duplicates of others with the same phenotype: each person counts once",
             int((~counts).sum()),
         )
     relatives = _of_manageable_families(relatives, n)
