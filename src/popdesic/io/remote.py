@@ -23,6 +23,8 @@ from ..core.files import digest
 #: How the address of an object begins; and those that are read.
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 KNOWN = ("s3://", "gs://")
+#: What a URL reads as something else than a key, and names and passwords, which are never shown.
+NO_KEY, PASSWORD = re.compile(r"[#?%]"), re.compile(r"(?<=://)[^/]*@")
 #: How often a request is repeated, and the longest wait for a connection and for all of it.
 RETRIES, CONNECT, WHOLE = 5, timedelta(seconds=5), timedelta(minutes=10)
 #: Codes of S3 for a bucket that is not there, and for keys that are wrong or may not read.
@@ -122,9 +124,19 @@ def list_anew(remote: Remote) -> Objects:
     Raises
     ------
     UserError
-        obstore is not installed; the scheme is another; there is no such bucket or object; keys
-        are wrong; or the server does not answer.
+        obstore is not installed; the scheme is another; the address has a password or one of #, ?
+        and %; there is no such bucket or object; keys are wrong; or the server does not answer.
     """
+    if PASSWORD.search(remote.url):
+        raise UserError(
+            f"{PASSWORD.sub('', remote.url)} was given with a name or password before @, which "
+            "results and logs would show; remove it, and set keys in the environment."
+        )
+    if odd := NO_KEY.search(remote.url):
+        raise UserError(
+            f"{remote} has the character {odd[0]}, with which another key would be read; rename "
+            "the folder in the store."
+        )
     scheme = f"{remote.url.partition('://')[0]}://"
     if scheme not in KNOWN:
         raise UserError(

@@ -124,6 +124,18 @@ def test_faults_are_one_sentence(tmp_path, door, monkeypatch):
     assert "check the network and AWS_ENDPOINT_URL" in refused(out)
 
 
+@pytest.mark.parametrize("odd", ["one#2.vcz", "one%20.vcz", "one?x=1"])
+def test_an_address_reads_no_other_key(tmp_path, door, odd):
+    """A URL of `one#2.vcz` ends before #, where a store is."""
+    write_store(door.root / "cohorts/one")
+    assert f"has the character {odd[3]}" in refused(tmp_path, f"s3://cohorts/{odd}")
+
+
+def test_a_password_in_an_address_is_refused_and_not_shown(tmp_path, door):
+    text = refused(tmp_path, URL.replace("://", "://me:hidden@"))
+    assert text.startswith(f"{URL} was given") and "hidden" not in text
+
+
 def test_without_obstore_one_sentence_says_what_to_do(tmp_path, monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(
