@@ -77,7 +77,7 @@ def _open_once(path: Path, *state: int) -> _Opened:
     except (tskit.FileFormatError, tskit.LibraryError, OSError, EOFError, ValueError) as error:
         raise UserError(f"{path} is damaged ({error}); copy or write it again.") from None
     states = sequence.tables.sites.ancestral_state
-    if len(states) and not np.isin(states, list(b"ACGTacgt")).any():
+    if sequence.num_sites and not np.isin(states, list(b"ACGTacgt")).any():
         shown = bytes(states[:1].view(np.uint8)).decode("ascii", "replace")
         raise UserError(
             f"{path}: no ancestral allele is a base (the first begins with {shown!r}); simulate "

@@ -146,6 +146,13 @@ def test_what_cannot_be_read_is_said_in_a_sentence(tmp_path, monkeypatch):
     binary.dump(path)
     with pytest.raises(UserError, match=r"no ancestral allele is a base .* '0'"):
         read_sample_names(path)
+    tables = trees.dump_tables()  # as SLiM writes: no ancestral states, and numbers
+    tables.sites.clear()
+    tables.mutations.clear()
+    tables.mutations.add_row(site=tables.sites.add_row(7, ""), node=0, derived_state="12")
+    tables.tree_sequence().dump(path)
+    with pytest.raises(UserError, match=r"no ancestral allele is a base .* ''"):
+        read_sample_names(path)
     trees.dump(path)
     path.write_bytes(path.read_bytes()[:-500])
     with pytest.raises(UserError, match="is damaged"):
