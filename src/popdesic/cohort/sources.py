@@ -19,8 +19,9 @@ from pathlib import Path
 
 from ..core.errors import UserError
 from ..core.files import FOLDER_STAMP, digest
-from ..io.formats import PREFIXES, find_format, is_zarr, read_sample_names
+from ..io.formats import PREFIXES, TREES, find_format, is_zarr, read_sample_names
 from ..io.remote import Remote, is_remote, list_anew, list_objects, located
+from ..io.trees import names_contig
 from .impute import no_file, uses_method
 
 #: Placeholder for a chromosome name in a path: letters, digits, `_` and `-`.
@@ -267,8 +268,9 @@ def read_names(sources: Sequence[str], folder: Path = Path()) -> list[str]:
     Raises
     ------
     UserError
-        A source is missing, has braces in its name, cannot be read, or does not have the samples
-        of the first source in the same order.
+        A source is missing, has braces in its name, cannot be read, does not have the samples of
+        the first source in the same order, or is one of several and a tree sequence whose name
+        does not name its contig.
     """
     names: list[str] = []
     for source in sources:
@@ -280,6 +282,12 @@ def read_names(sources: Sequence[str], folder: Path = Path()) -> list[str]:
                 "wildcard; rename the file, or link to it under a name without braces."
             )
         found = read_sample_names(located(source, folder))
+        tree = find_format(source).kind == TREES
+        if len(sources) > 1 and tree and not names_contig(Path(source)):
+            raise UserError(
+                f"{source} is one of {len(sources)} files of a cohort, but its name does not end "
+                "in a chromosome, which a tree sequence needs; rename it, as north_chr2.trees."
+            )
         if source != sources[0]:
             require_same_samples(sources[0], names, source, found)
         names = names or found

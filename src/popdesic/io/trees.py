@@ -26,6 +26,8 @@ TREES_END = ".trees"
 CONTIG, SAMPLE = "1", "tsk"
 #: Key of the metadata with a sample's name.
 NAME = "name"
+#: The end, or the whole, of the name of a file that names its contig.
+_CHROMOSOME = re.compile(r"(?:^|[._-])(chr[0-9A-Za-z]+)$|^([0-9]+|X|Y|MT)$")
 _COLUMNS = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT"
 _FORMAT = '##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype">'
 
@@ -97,10 +99,14 @@ def _open_once(path: Path, *state: int) -> _Opened:
 def names_in(path: Path) -> tuple[str, str]:
     """Contig, and begin of the names of samples, by the name of a file: `north_chr2.trees`."""
     stem = path.name.removesuffix(TREES_END)
-    found = re.search(r"(?:^|[._-])(chr[0-9A-Za-z]+)$|^([0-9]+|X|Y|MT)$", stem)
-    if found:
+    if found := _CHROMOSOME.search(stem):
         return found[1] or found[2], re.sub(r"\s", "_", stem[: found.start()]) or SAMPLE
     return CONTIG, re.sub(r"\s", "_", stem) or SAMPLE
+
+
+def names_contig(path: Path) -> bool:
+    """Whether the name of a file names its contig, which the file itself does not."""
+    return bool(_CHROMOSOME.search(path.name.removesuffix(TREES_END)))
 
 
 def _samples(path: Path, sequence: Any, base: str) -> tuple[list[list[int]], list[str]]:

@@ -13,6 +13,7 @@ import tskit
 
 from popdesic.cohort.first_ploidies import first_ploidies
 from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.sources import expand_sources, read_names
 from popdesic.core.errors import UserError
 from popdesic.io.call_filters import CallFilters
 from popdesic.io.formats import count_sites, read_contig_lengths, read_sample_names
@@ -135,6 +136,19 @@ def test_names_of_samples_and_contigs(tmp_path):
         "run 3": ("1", "run_3"),
         "chr1": ("chr1", "tsk"),
     }
+
+
+def test_several_files_name_their_contigs(tmp_path):
+    """Folders, or the middle of a name, do not: all sites would be on contig 1."""
+    files = ["chr1/a.trees", "chr2/a.trees", "a_chr1.trees", "a_chr2.trees", "1.trees", "2.trees"]
+    for file in files:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        simulate(2, seed=2).dump(tmp_path / file)
+    with pytest.raises(UserError, match=r"chr1/a.trees is one of 2 files .* name does not end in"):
+        read_names(expand_sources("chr{contig}/a.trees", tmp_path), tmp_path)
+    assert read_names(files[:1], tmp_path) == [f"a_{k}" for k in range(9)]
+    assert read_names(files[2:4], tmp_path) == [f"a_{k}" for k in range(9)]
+    assert read_names(files[4:], tmp_path) == [f"tsk_{k}" for k in range(9)]
 
 
 def test_what_cannot_be_read_is_said_in_a_sentence(tmp_path, monkeypatch):
