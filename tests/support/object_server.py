@@ -24,6 +24,7 @@ class Door:
 
     def __init__(self, root: Path, port: int) -> None:
         self.root, self.port, self.cuts = root, port, 0
+        self.lock = threading.Lock()  # answers come from several threads
         self.read: list[tuple[str, str]] = []
         self.before: dict[str, object] = {}
 
@@ -83,8 +84,10 @@ def serving(root: Path) -> Iterator[Door]:
             door.read.append((path, self.headers.get("Range", "")))
             for end in [end for end in door.before if path.endswith(end)]:
                 door.before.pop(end)()  # type: ignore[operator]
-            if door.cuts and "list-type" not in self.path:
-                door.cuts -= 1
+            with door.lock:
+                cut = door.cuts > 0 and "list-type" not in self.path
+                door.cuts -= cut
+            if cut:
                 self.wfile = Cut(self)
             with suppress(ConnectionResetError):
                 super().do_GET()
