@@ -37,6 +37,8 @@ NO_BASES = set("-0DI")
 BUILDS = {"36": "hg18", "37": "hg19", "38": "hg38"}
 #: The largest table and the longest list of remarks in front of it, in bytes.
 LARGEST, LONGEST_REMARKS = 1 << 30, 1 << 16
+#: Names of tables in a zip file; macOS adds a folder of what is no table.
+_ZIPPED = re.compile(r"^(?!__MACOSX/).*\.(txt|csv)$", re.IGNORECASE)
 _DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError)
 
 
@@ -61,13 +63,15 @@ def is_person_table(path: Path) -> bool:
     Raises
     ------
     UserError
-        It cannot be read.
+        It is a zip file that cannot be read, or that does not hold one table.
     """
     if not path.is_file():
         return False
     try:
         head = _text(path, LONGEST_REMARKS)
     except UserError:
+        if zipfile.is_zipfile(path):
+            raise
         return False  # it is compressed and damaged, which the reader of its format says
     return starts_person_table(head)
 
@@ -168,7 +172,7 @@ def _text(path: Path, n_bytes: int) -> bytes:
                     return inner.read(n_bytes)
             if magic == b"PK\x03\x04":
                 with zipfile.ZipFile(file) as folder:
-                    names = [one for one in folder.namelist() if re.search(r"\.(txt|csv)$", one)]
+                    names = [one for one in folder.namelist() if _ZIPPED.search(one)]
                     if len(names) != 1:
                         raise UserError(f"{path} holds {len(names)} tables; unpack it, choose one.")
                     with folder.open(names[0]) as inner:

@@ -147,6 +147,14 @@ def test_files_compressed_give_the_same(rng, tmp_path):
         file.writestr("genome.txt", text)
     found = [written(path, panel, tmp_path / "out.vcf") for path in (plain, packed, folder)]
     assert found[0] == found[1] == found[2] and len(found[0][0]) > 300
+    with zipfile.ZipFile(folder, "w") as file:  # as macOS packs again what was unpacked
+        file.writestr("GENOME.TXT", text)
+        file.writestr("__MACOSX/._GENOME.TXT", b"\0\5\x16\7")
+    assert is_person_table(folder) and written(folder, panel, tmp_path / "out.vcf") == found[0]
+    with zipfile.ZipFile(folder, "a") as file:
+        file.writestr("another.csv", text)
+    with pytest.raises(UserError, match=r"holds 2 tables; unpack it, choose one"):
+        is_person_table(folder)
     cut = tmp_path / "cut.txt.gz"
     cut.write_bytes(packed.read_bytes()[:-200])
     with pytest.raises(UserError, match="is damaged"):
