@@ -18,6 +18,7 @@ from popdesic.core.errors import UserError
 from popdesic.io.call_filters import CallFilters
 from popdesic.io.formats import count_sites, read_contig_lengths, read_sample_names
 from popdesic.io.trees import names_in
+from popdesic.study.init import init_study
 
 ENDS = (".bed", ".bim", ".fam")
 
@@ -149,6 +150,15 @@ def test_several_files_name_their_contigs(tmp_path):
     assert read_names(files[:1], tmp_path) == [f"a_{k}" for k in range(9)]
     assert read_names(files[2:4], tmp_path) == [f"a_{k}" for k in range(9)]
     assert read_names(files[4:], tmp_path) == [f"tsk_{k}" for k in range(9)]
+
+
+def test_init_names_cohorts_and_takes_no_missing_file_for_a_study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    simulate(2, seed=2).dump("north_chr2.trees")
+    init_study(["study", "north_chr2.trees"])
+    assert "\nnorth_chr2\t../north_chr2.trees\t" in Path("study/config/cohorts.tsv").read_text()
+    with pytest.raises(UserError, match=r"nort\.trees does not exist"):
+        init_study(["nort.trees", "north_chr2.trees"])
 
 
 def test_what_cannot_be_read_is_said_in_a_sentence(tmp_path, monkeypatch):
