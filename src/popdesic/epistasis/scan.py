@@ -147,7 +147,7 @@ def plan_scan(
             f"epistasis: {data.n_sites} sites are more than the {MOST_QUAD_SITES} whose quads a "
             "scan can combine; list fewer (epistasis.restrict) or take 4 out of epistasis.order."
         )
-    if 4 in orders and scan_device(backend.name, score, 4) == "gpu":
+    if 4 in orders and backend.name == "gpu" and scan_device("gpu", score, 4) == "gpu":
         needed, free = QUAD_PAIR_BYTES * data.n_sites**2, backend.free_bytes()
         if needed > free:
             raise UserError(
