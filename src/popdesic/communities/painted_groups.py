@@ -87,6 +87,24 @@ def _sums(excess: np.ndarray, times: np.ndarray) -> np.ndarray:
     return total
 
 
+def rows_of_donors(painted: Mapping[str, np.ndarray], donors: pd.DataFrame) -> np.ndarray:
+    """Rows of the donors, in their order, from an array of each cohort.
+
+    Parameters
+    ----------
+    painted : dict of arrays, (n_samples, ...)
+        One row a sample of the cohort.
+    donors : DataFrame
+        `cohort` and `row`, as of `cohort.paint_cohorts.choose_donors`.
+
+    Returns
+    -------
+    array, (n_donors, ...)
+    """
+    by_cohort = donors.groupby("cohort", sort=False).row
+    return np.concatenate([painted[cohort][rows] for cohort, rows in by_cohort])
+
+
 def group_study(
     stretches: Mapping[str, Path],
     names: Mapping[str, list[str]],
@@ -118,9 +136,7 @@ def group_study(
         Group of each donor, from 0.
     """
     opened = {cohort: np.load(path, mmap_mode="r") for cohort, path in stretches.items()}
-    among = np.concatenate(
-        [opened[cohort][rows] for cohort, rows in donors.groupby("cohort", sort=False).row]
-    )
+    among = rows_of_donors(opened, donors)
     group, tests = find_groups(among.transpose(1, 0, 2))
     usual = group_means(among, group, np.arange(len(donors))).mean(axis=0)
     number = {name: k for k, name in enumerate(donors["sample"])}

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from ...cohort.samples import UNKNOWN, describe_samples
 from ...communities.agreement import load_partition
+from ...communities.painted_groups import rows_of_donors
 from ...core.threads import run_forked
 from ...distance.landmarks import read_landmarks
 from ...distance.neighbor_joining import read_newick
@@ -255,12 +256,8 @@ def draw_painting(
     group : int64 array, (n_donors,)
         From 0.
     """
-    copied = np.concatenate(
-        [
-            np.load(lengths[cohort], mmap_mode="r")[rows]
-            for cohort, rows in donors.groupby("cohort", sort=False).row
-        ]
-    )
+    opened = {cohort: np.load(path, mmap_mode="r") for cohort, path in lengths.items()}
+    copied = rows_of_donors(opened, donors)
     matrix, cohorts = _Symmetric((copied + copied.T) / 2), list(dict.fromkeys(donors.cohort))
     names = pd.Series(group + 1).astype(str)
     with styled():
