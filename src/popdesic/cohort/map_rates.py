@@ -25,7 +25,7 @@ def rate_of(genetic_map: str | None) -> float | None:
     if not found or not float(found[1]):
         raise UserError(
             f"genetic_map: '{text}' is no recombination rate; write a number above 0 and its unit, "
-            "such as '1.1 cM/Mb', or the path of a genetic map"
+            "such as '1.1 cM/Mb', or the path of a genetic map."
         )
     return float(found[1])
 

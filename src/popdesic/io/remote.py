@@ -64,9 +64,9 @@ def is_remote(source: Path | Remote | str) -> bool:
 
 def located(source: Path | Remote | str, folder: Path = Path()) -> Path | Remote:
     """The path of a source, relative to `folder`, or its address."""
-    if isinstance(source, Remote) or not is_remote(source):
-        return source if isinstance(source, Remote) else folder / source
-    return Remote(str(source).rstrip("/"))
+    if isinstance(source, Remote):
+        return source
+    return Remote(str(source).rstrip("/")) if is_remote(source) else folder / source
 
 
 class Objects:
