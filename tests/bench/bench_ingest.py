@@ -189,7 +189,7 @@ def convert(vcf: Path, folder: Path) -> dict[str, Path]:
 
 
 def measure(
-    sources: dict[str, Path], vcf: Path, folder: Path, fields: str, n_repeats: int
+    sources: dict[str, Path], vcf: Path, folder: Path, fields: str, options: argparse.Namespace
 ) -> list[tuple[str, int, float, float, float]]:
     """Return (tool, threads, wall seconds, CPU seconds, peak MB) of the fastest repeat of each."""
     commands: list[tuple[str, int, list[str], bool]] = []
@@ -198,7 +198,7 @@ def measure(
         if kind in ("VCF.gz", "BCF"):
             inflate = [sys.executable, "-c", INFLATE, str(source)]
             commands.append((f"inflate alone {kind}", 1, inflate, True))
-        for threads in (1, 2) if kind not in ("PLINK", "PGEN") else (1,):
+        for threads in options.threads if kind not in ("PLINK", "PGEN") else (1,):
             ours = [sys.executable, "-c", OURS, str(source), out, str(threads)]
             commands.append((f"ingest_cohort {kind}", threads, ours, True))
     wanted = "DP" if "DP" in fields.split(":") else "GT"
@@ -213,13 +213,13 @@ def measure(
         if not (plink := commandline.find_peer(name)):
             continue
         for threads in (1, 2) if name == "plink2" else (1,):
-            options = ["--vcf", str(vcf), "--make-bed", "--out", out + name]
-            options += ["--threads", str(threads)]
-            commands.append((f"{name} --make-bed", threads, [plink, *options], False))
+            words = ["--vcf", str(vcf), "--make-bed", "--out", out + name]
+            words += ["--threads", str(threads)]
+            commands.append((f"{name} --make-bed", threads, [plink, *words], False))
     rows = []
     for tool, threads, command, prints_time in commands:
         best: dict[str, tuple[float, float, float]] = {}
-        for _ in range(n_repeats):
+        for _ in range(options.repeats):
             *whole, peak, text = run(command)
             printed = [tuple(map(float, line.split())) for line in text.splitlines()]
             times = printed if prints_time else [tuple(whole)]
@@ -239,6 +239,7 @@ def main() -> None:
     )
     parser.add_argument("--kinds", nargs="+", help="kinds of files to read, all without")
     parser.add_argument("--repeats", type=int, default=3, help="the fastest counts")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="of ingest_cohort")
     parser.add_argument("--json", type=Path, help="also write the table here")
     quick = {"fields": [FORMATS[0], FORMATS[-1]], "samples": 100, "sites": 1_000, "repeats": 1}
     options = commandline.parse(parser, **quick)
@@ -266,7 +267,7 @@ def time_fields(options: argparse.Namespace, fields: str) -> list[tuple]:
         if options.kinds:
             sources = {kind: sources[kind] for kind in sources if kind in options.kinds}
         run([sys.executable, "-c", OURS_OF_ALL, str(folder / "warm"), *map(str, sources.values())])
-        rows = measure(sources, vcf, folder, fields, options.repeats)
+        rows = measure(sources, vcf, folder, fields, options)
     n_genotypes = options.samples * options.sites / 1e6
     peers = [row[2] for row in rows if row[0].startswith("plink2")]
     print(f"{'tool':30}{'threads':>8}{'wall s':>9}{'CPU s':>8}{'M gt/s':>9}", end="")

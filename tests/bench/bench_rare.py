@@ -8,6 +8,9 @@ python tests/bench/bench_rare.py              bytes, and rates of writing, readi
 python tests/bench/bench_rare.py --products   products of all samples on the CPU, as the model
                                               chooses, with all sites dense, and with none rare
 python tests/bench/bench_rare.py --passes     the same for passes of the PCA over the genotypes
+python tests/bench/bench_rare.py --axes       20 components of a file of lists, on --device; the
+                                              sites are written --copies times, and a pass is also
+                                              timed as where no genotypes stay on the device
 """
 
 from __future__ import annotations
@@ -22,15 +25,19 @@ from pathlib import Path
 
 import commandline
 import numpy as np
+from bench_pca import by_passes, timed
 from drawn_genomes import draw_haplotypes
 from timing import best_in_turn, print_table
 
 from popdesic.cohort.encode import planes_in_memory
 from popdesic.cohort.site_counts import count_groups_at
+from popdesic.components.krylov import COLUMNS
+from popdesic.components.relationship_products import RelationshipProducts
 from popdesic.engine import carrier_sums_plan, genotype_products_cpu
 from popdesic.engine.backend_cpu import CpuBackend
 from popdesic.engine.genotype_products import Calls
 from popdesic.engine.genotype_products_cpu import CpuProducts
+from popdesic.engine.select import select_backend
 from popdesic.engine.terms import KINSHIP, SQUARED
 from popdesic.io import listed_rows
 from popdesic.io.bed import open_bed
@@ -40,6 +47,8 @@ from popdesic.io.listed_rows import ListedRows, RowsFile
 #: First number of carriers of each class; shares of the samples above 20.
 CLASSES = (1, 2, 3, 6, 20)
 SHARES = (0.01, 0.05)
+#: Components of --axes, and device memory with which genotypes do not stay there.
+COMPONENTS, SMALL_ROOM = 20, 1 << 30
 
 
 def draw_rows(n_samples: int, length: int, missing: float, seed: int) -> tuple[np.ndarray, ...]:
@@ -143,6 +152,48 @@ def time_passes(rows: np.ndarray, carriers: np.ndarray, n: int, threads: int) ->
     )
 
 
+def time_axes(rows: np.ndarray, n: int, folder: Path, options) -> None:
+    """COMPONENTS of a file of lists, and single passes of COLUMNS vectors.
+
+    The copies of a site are one site of a larger weight, so the components stay as they are.
+    """
+    threads = options.threads
+    backend = select_backend(options.device, threads)
+    everyone, n_sites = np.zeros(n, np.int64), len(rows) * options.copies
+
+    def write() -> None:
+        with RowsFile(folder / "axes.bed", n) as file:
+            for _ in range(options.copies):
+                for first in range(0, len(rows), 64):
+                    file.add(rows[first : first + 64])
+
+    timed("written", write)
+    listed = open_bed(folder / "axes", n_samples=n, n_sites=n_sites)
+    size = (folder / "axes.bed").stat().st_size
+    print(f"{n} samples, {n_sites} sites: {size} bytes, rows {n_sites * rows.shape[1]}")
+    count_groups_at(listed, 0, 64, everyone, 1)  # compiled
+    counts = timed("counted as lists", lambda: count_groups_at(listed, 0, n_sites, everyone, 1))[
+        :, 0, :3
+    ]
+    called = counts.sum(axis=1)
+    calls = Calls((listed,), None, (np.ones(n, bool),), (counts @ [0, 1, 2]) / (2 * called))
+    few = Calls((listed[:64],), None, calls.keep, calls.af[:64])
+    RelationshipProducts(backend.genotype_products(few))(np.ones((n, 1)))  # compiled, warm
+    held = timed("lists to where they are multiplied", lambda: backend.genotype_products(calls))
+    relationship = timed("called genotypes and squares", lambda: RelationshipProducts(held))
+    names = [f"S{k}" for k in range(n)]
+    space = timed(f"{COMPONENTS} components", lambda: by_passes(relationship, names, COMPONENTS))
+    print(f"  {space.passes} passes of {COLUMNS} vectors")
+    vectors = np.random.default_rng(1).normal(size=(n, COLUMNS))
+    once = timed("one pass", lambda: held.normal(vectors))
+    if options.device == "cpu":
+        return
+    from popdesic.engine.genotype_products_gpu import GpuProducts
+
+    streamed = GpuProducts(calls, backend.device, SMALL_ROOM, threads)
+    assert (timed("one pass, read from the lists", lambda: streamed.normal(vectors)) == once).all()
+
+
 def cpu_in_turn(repeats: int, *works: Callable[[], object]) -> list[float]:
     """Least CPU time of each work, of all threads: other load changes wall time more."""
     rounds = []
@@ -163,11 +214,19 @@ def main() -> None:
     parser.add_argument("--missing", type=float, default=0.0, help="share of calls")
     parser.add_argument("--products", action="store_true", help="products on the CPU, no bytes")
     parser.add_argument("--passes", action="store_true", help="passes of the PCA, no bytes")
-    parser.add_argument("--threads", type=int, default=1, help="of products, passes")
+    parser.add_argument("--axes", action="store_true", help="20 components of lists, no bytes")
+    parser.add_argument("--copies", type=int, default=1, help="of each site, with --axes")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="of --axes")
+    parser.add_argument("--threads", type=int, default=1, help="of products, passes, axes")
     options = commandline.parse(parser, samples=2_000, length=50_000)
     n = options.samples
     rows, carriers = draw_rows(n, options.length, options.missing, 1)
     n_sites = len(rows)
+    if options.axes:
+        listed_rows.LEAST_LISTED = min(listed_rows.LEAST_LISTED, rows.size)
+        with tempfile.TemporaryDirectory() as name:
+            time_axes(rows, n, Path(name), options)
+        return
     if options.products or options.passes:
         if options.products:
             time_products(rows, carriers, n, options.threads)

@@ -1,8 +1,8 @@
 """Rare sites on one GPU beside the dense products: `bench_bitgemm_gpu.py --spectrum`.
 
 Sites with the frequency spectrum of a neutral population (k of 2 n chromosomes with probability
-proportional to 1 / k) and of the chr22 set of the shared data; genotypes are drawn on the device
-under random mating.
+proportional to 1 / k), of one that has grown (`drawn_genomes`) and of the chr22 set of the shared
+data; genotypes are drawn on the device under random mating.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from pathlib import Path
 import cupy
 import numpy as np
 from bench_bitgemm_gpu import print_row
+from drawn_genomes import draw_haplotypes
 
 from popdesic.engine import layout, sources, variants
 from popdesic.engine.backend_gpu import GpuBackend
 from popdesic.engine.stream_gpu import BitgemmStream
 from popdesic.engine.terms import SQUARED, Planes
 
+#: Base pairs from which frequencies of the grown population are taken.
+GROWN_LENGTH = 200_000
 DRAW_BITS = """
 extern "C" __global__ void draw(u64* planes, const u32* limits, i64 n_words, i64 n_sites,
                                 u64 seed) {
@@ -127,11 +130,13 @@ def run_spectrum(n: int, n_sites: int, repeats: int, shared: Path) -> None:
     counts = np.arange(1, 2 * n)
     chances = (1 / counts) / (1 / counts).sum()
     spectra = {"neutral": rng.choice(counts, n_sites, p=chances) / (2 * n)}
+    grown = [alleles.mean() for _, alleles in draw_haplotypes(n, GROWN_LENGTH, 1)]
+    spectra["grown"] = rng.choice(grown, n_sites)
     vcf = shared / "kg1_chr22_564" / "kg1_chr22_dev564.vcf.gz"
     if vcf.is_file():
         spectra["chr22"] = rng.choice(real_frequencies(vcf), n_sites)
     print_row("spectrum", "", "ms dense", "ms apart", "ratio", "% pairs", "% half", "% dense")
-    cases = [(name, False) for name in spectra] + [("neutral", True)]
+    cases = [(name, False) for name in spectra] + [("neutral", True), ("grown", True)]
     for name, masked in cases:
         words = draw_spectrum(n, spectra[name], 7)
         if masked:
