@@ -101,8 +101,26 @@ def test_the_panel_has_every_class_with_its_frequencies(study):
         tuple(site.split()) for *_, sites in KINDS for site in sites
     }
     counts = json.loads((folder / "results/panel/counts.json").read_text())
-    *_, before, pruned = [s["sites"] for s in counts["steps"] if s["what"] == "filter"]
-    assert len(panel) == pruned < before
+    *_, before, single, pruned = [
+        s["sites"] for s in counts["steps"] if s["what"] in ("filter", "position")
+    ]
+    assert len(panel) == pruned < single < before
+
+
+def test_a_record_counts_once(study):
+    """Each position has one site on the panel, the one of the highest minor allele frequency."""
+    folder, cohorts = study
+    panel, _ = load_panel(folder / "results/panel/sites.tsv")
+    minor: dict[tuple, list[float]] = {}
+    for north, south in zip(*cohorts.values(), strict=True):
+        f = np.mean([*north[4], *south[4]]) / 2
+        minor.setdefault(north[:2], []).append(min(f, 1 - f))
+    found = list(zip(panel.chrom, panel.pos, strict=True))
+    assert len(set(found)) == len(found)
+    np.testing.assert_allclose(
+        np.minimum(panel.af, 1 - panel.af), [max(minor[site]) for site in found], rtol=1e-9
+    )
+    assert sum(len(minor[site]) > 1 for site in found) > 10
 
 
 def test_every_class_is_counted(study):

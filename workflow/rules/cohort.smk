@@ -226,7 +226,9 @@ rule build_panel:
     params:
         founders=STUDY.founders,
         absent=[cohort_absent(STUDY, cohort) for cohort in STUDY.founders],
-        filters=CONFIG["panel"] | {"exclude_contigs": CONFIG["contigs"]["exclude"]},
+        filters=CONFIG["panel"]
+        | {"exclude_contigs": CONFIG["contigs"]["exclude"]}
+        | ({"one_per_position": True} if "multiallelic" in CONFIG["sites"]["classes"] else {}),
         genome=GENOME,
         key=assembly_key,
         regions=lambda wildcards: file_key(PANEL_REGIONS),

@@ -41,6 +41,10 @@ class PanelFilters:
         for none.
     ld_prune : list, optional
         Window, step and r2 of LD pruning, the last filter (`prune`).
+    one_per_position : bool
+        Of sites at one position, such as those of a split record, keep the one of the highest
+        minor allele frequency, so that the record counts once (``multiallelic`` in
+        `sites.classes`).
     """
 
     exclude_contigs: list[str]
@@ -50,6 +54,7 @@ class PanelFilters:
     include: str = ""
     exclude: str = ""
     ld_prune: list | None = None
+    one_per_position: bool = False
 
 
 def build_panel(
@@ -80,9 +85,9 @@ def build_panel(
     absent : dict, optional
         What the cohort sheet says of each founder's absent sites.
     further_out : Path, optional
-        `panel/further.tsv`: sites that pass all filters but `panel.min_maf` and `panel.ld_prune`,
-        and at which both alleles were seen. Columns and first line are those of the panel, whose
-        digest it names; none of its sites is on the panel.
+        `panel/further.tsv`: sites that pass all filters but `panel.min_maf`, `panel.ld_prune` and
+        one site for each position, and at which both alleles were seen. Columns and first line
+        are those of the panel, whose digest it names; none of its sites is on the panel.
 
     Returns
     -------
@@ -124,6 +129,9 @@ def build_panel(
     steps.append(PanelStep("filter", "panel.min_maf", len(merged), str(filters.min_maf)))
     merged = merged[merged.hwe_p_min >= filters.min_hwe_p]
     steps.append(PanelStep("filter", "panel.min_hwe_p", len(merged), str(filters.min_hwe_p)))
+    if filters.one_per_position:
+        merged = one_per_position(merged)
+        steps.append(PanelStep("position", "", len(merged)))
     if filters.ld_prune and not merged.empty:
         merged = genome_order(merged)
         merged = merged[~prune_founders(merged, genotypes, filters.ld_prune, absent=absent)]
@@ -146,6 +154,15 @@ def build_panel(
                 temporary.write_text(f"# panel {about['digest']}, {n_sites} sites\n{text}")
         write_json(counts_out, about)
     return {step.text: step.sites for step in steps}
+
+
+def one_per_position(sites: pd.DataFrame) -> pd.DataFrame:
+    """Of sites with the same `chrom` and `pos`, the one with the highest `maf`; the first by
+    `ref` and `alt` of several, so that the order of files does not matter.
+    """
+    by = {"chrom": True, "pos": True, "maf": False, "ref": True, "alt": True}
+    ordered = sites.sort_values([*by], ascending=[*by.values()])
+    return sites[sites.index.isin(ordered.drop_duplicates(["chrom", "pos"]).index)]
 
 
 def _text(sites: pd.DataFrame, threads: int) -> str:

@@ -23,7 +23,16 @@ from ..io.batches import (
     only_haploid,
 )
 from ..io.call_filters import CallFilters
-from ..io.formats import EIGENSTRAT, PGEN, PLINK, ZARR, find_format, read_sample_names
+from ..io.formats import (
+    BGEN,
+    EIGENSTRAT,
+    PGEN,
+    PLINK,
+    ZARR,
+    find_format,
+    read_sample_names,
+    remarks_on,
+)
 from .absent import MAX_ABSENT, MAX_REFERENCE_ONLY, MIN_SITES, measure_lack, refuse_lack
 from .callable import read_bed
 from .contigs import Spellings
@@ -276,7 +285,7 @@ def remarks_on_records(
     UserError
         No file has a biallelic SNP.
     """
-    remarks = []
+    remarks = next((remarks_on(one) for one in sources if find_format(one).kind == BGEN), [])
     failed = [k for k, one in enumerate(found) if one.counts.filtered]
     counts, whole = _counts_of(found, failed)
     every, _ = _counts_of(found, range(len(found)))

@@ -20,6 +20,7 @@ _TEXTS = {
     "added": "sites of founder {} alone added",
     "one_allele": "after dropping sites with one known allele in all {}",
     "filter": "after {}",
+    "position": "after keeping one site for each position",
 }
 
 
@@ -39,7 +40,8 @@ class PanelStep:
         dropped. ``completed``: one allele was known
         and another founder had both; ``unclear``: it fits several sites, dropped. ``filled``:
         absent from the file, homozygous reference. ``one_allele``: sites after those were dropped
-        of which no founder knows a second allele. ``filter``: sites after a filter.
+        of which no founder knows a second allele. ``filter``: sites after a filter. ``position``:
+        sites after the rarer ones at the same position were dropped.
     subject : str
         The founder, or the filter's key in the configuration.
     sites : int
@@ -60,7 +62,7 @@ class PanelStep:
     @property
     def leaves(self) -> bool:
         """Whether `sites` counts the sites that remain after the step."""
-        return self.what in ("shared", "one_allele", "filter")
+        return self.what in ("shared", "one_allele", "filter", "position")
 
     @property
     def loses(self) -> bool:

@@ -2,8 +2,8 @@
 
 A source is what the column `genotypes` of the cohort sheet names: a VCF or BCF file, the prefix of
 PLINK 1 files (.bed, .bim, .fam), of PLINK 2 files (.pgen, .pvar, .psam) or of EIGENSTRAT files
-(.geno, .snp, .ind), a folder of VCF-Zarr, also in an object store (`remote`), or a tree sequence
-(.trees), read as a VCF.
+(.geno, .snp, .ind), a folder of VCF-Zarr, also in an object store (`remote`), or a BGEN file or a
+tree sequence (.trees), read as a VCF.
 Nothing compiled is imported here, because each job of the workflow reads the sheets.
 """
 
@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 from ..core.errors import UserError
 from ..core.files import is_file
+from .bgen import BGEN_END, read_bgen_header, remarks_on_bgen
 from .call_filters import CallFilters
 from .pgen_header import PGEN_ENDS
 from .remote import Remote, is_remote, located
 from .trees import TREES_END, count_tree_sites
 
 VCF, PLINK, PGEN, EIGENSTRAT, ZARR = "vcf", "plink", "pgen", "eigenstrat", "zarr"
-TREES = "trees"
+TREES, BGEN = "trees", "bgen"
 PLINK_ENDS = (".bed", ".bim", ".fam")
 EIGENSTRAT_ENDS = (".geno", ".snp", ".ind")
 #: Suffixes of the files of each kind of prefix, first that of the genotypes, in the order in which
@@ -54,6 +55,8 @@ def find_format(source: Path | Remote | str) -> Source:
         return Source(ZARR, source)
     if source.name.endswith(TREES_END):
         return Source(TREES, source)
+    if source.name.endswith(BGEN_END):
+        return Source(BGEN, source)
     if not is_file(source):
         for kind, (end, *_) in PREFIXES.items():
             if is_file(f"{source}{end}"):
@@ -189,6 +192,8 @@ def remarks_on(source: Path | Remote | str) -> list[str]:
         from .zarr_store import remarks_on_zarr
 
         return remarks_on_zarr(path)
+    if kind == BGEN:
+        return remarks_on_bgen(path)
     return []
 
 
@@ -254,4 +259,6 @@ def count_sites(source: Path | Remote | str) -> int | None:
         return open_store(path).n_sites
     if kind == TREES:
         return count_tree_sites(path)
+    if kind == BGEN:
+        return read_bgen_header(path).n_sites
     return None

@@ -60,8 +60,8 @@ def read_phased_samples(path: Path) -> list[str]:
     kind, _ = find_format(path)
     if kind not in (VCF, ZARR):
         raise UserError(
-            f"{path}: files of PLINK, EIGENSTRAT and tskit are not read with phase; give phased "
-            "genotypes as VCF, BCF or VCF-Zarr."
+            f"{path}: files of PLINK, EIGENSTRAT, BGEN and tskit are not read with phase; give "
+            "phased genotypes as VCF, BCF or VCF-Zarr."
         )
     return read_sample_names(path)
 

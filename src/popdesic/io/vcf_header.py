@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..core.errors import UserError
+from .bgen import MAGIC as BGEN
+from .bgen import MAGIC_AT, bgen_text
 from .bgzf import BgzfBlocks, Plain, find_compression, read_pieces
 from .columns import LONGEST_HEADER
 from .person_table import starts_person_table
@@ -32,8 +34,8 @@ FIXED_COLUMNS = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", 
 class VcfHeader:
     """Content of a VCF or BCF header.
 
-    `kind` is 'vcf', 'bcf' or 'trees', `compression` 'none', 'gzip' or 'bgzf'. `text` is the header
-    with LF line ends, for BCF only. `lengths` are those of the contigs whose lines give one,
+    `kind` is 'vcf', 'bcf', 'bgen' or 'trees', `compression` 'none', 'gzip' or 'bgzf'. `text` is
+    the header with LF line ends, for BCF only. `lengths` are those of contigs whose lines give one,
     `formats` the fields of calls that have a line, and `filters` the names of FILTER.
     """
 
@@ -80,11 +82,14 @@ def read_head(
     compression = find_compression(path)
     pieces = read_pieces(path, compression, piece_bytes)
     head = bytearray()
-    while len(head) < 16 and (piece := next(pieces, None)) is not None:
+    while len(head) < MAGIC_AT + len(BGEN) and (piece := next(pieces, None)) is not None:
         head += b"".join(piece.read())
     if head.startswith(MAGIC):
         text, records = trees_text(path, piece_bytes)
         return _parse_header(path, text, "trees", compression), b"", map(Plain, records)
+    if head.startswith(BGEN, MAGIC_AT):
+        text, records = bgen_text(path, piece_bytes)
+        return _parse_header(path, text, "bgen", compression), b"", map(Plain, records)
     if head.startswith(b"BCF\x02"):
         # Magic (5 bytes), length of the text (4 bytes), the text, zero-terminated.
         if head[4:5] not in (b"", b"\x02"):

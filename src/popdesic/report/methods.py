@@ -143,6 +143,8 @@ def _genotypes(outcome: Outcome, configuration: dict, cite: _Citations) -> str:
             f"It was tested within labelled populations of at least {LEAST_SAMPLES} samples per "
             "cohort; other samples were tested for an excess of heterozygotes only."
         )
+    if "multiallelic" in configuration["sites"]["classes"]:
+        text += " Of several sites at one position, the most common one is on the panel."
     text += newcomers
     if impute["method"] == "beagle":
         text += f" Missing genotypes were imputed with Beagle 5 {cite('beagle')}."

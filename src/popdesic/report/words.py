@@ -236,6 +236,8 @@ def describe_filter(step: PanelStep) -> str:
         return f"shared with founder {step.subject}"
     if step.what == "one_allele":
         return "with two known alleles"
+    if step.what == "position":
+        return "the most common one at each position"
     if step.what == "filter":
         return f"{_FILTERS.get(step.subject, step.subject)} {step.limit}".rstrip()
     if step.what in _CORRECTIONS:

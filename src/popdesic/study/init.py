@@ -26,7 +26,8 @@ from .validation import validate_study
 
 #: Extensions of genotype files; a file name without its extension gives the cohort's name.
 EXTENSIONS = re.compile(
-    r"\.(vcf\.b?gz|vcf|bcf|vcz|zarr|trees|bed|bim|fam|pgen|pvar|psam|geno|snp|ind)$", re.IGNORECASE
+    r"\.(vcf\.b?gz|vcf|bcf|vcz|zarr|trees|bgen|bed|bim|fam|pgen|pvar|psam|geno|snp|ind)$",
+    re.IGNORECASE,
 )
 #: `NAME=FILE`: a file and the name of its cohort.
 NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)", re.DOTALL)

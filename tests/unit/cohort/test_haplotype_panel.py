@@ -235,7 +235,7 @@ def test_a_damaged_file_is_refused(tmp_path):
     (tmp_path / "cut.vcf.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UserError, match=r"cut\.vcf\.gz"):
         freeze_haplotypes(tmp_path / "cut.vcf.gz", tmp_path / "a.npz")
-    with pytest.raises(UserError, match="files of PLINK, EIGENSTRAT and tskit are not read with"):
+    with pytest.raises(UserError, match="files of PLINK, EIGENSTRAT, BGEN and tskit are not read"):
         freeze_haplotypes(tmp_path / "a.bed", tmp_path / "a.npz")
     freeze_haplotypes(tmp_path / "a.vcf.gz", tmp_path / "a.npz")
     content = (tmp_path / "a.npz").read_bytes()

@@ -303,3 +303,32 @@ def test_a_cohort_with_the_sites_of_the_first_is_added_row_by_row_as_it_would_be
         results.append((union.finished([]), union.steps))
     pd.testing.assert_frame_equal(results[0][0], results[1][0])
     assert results[0][1] == results[1][1]
+
+
+def test_one_site_for_each_position(tmp_path):
+    """The one of the highest minor allele frequency, whatever the order of files; others are
+    further sites, at which both alleles were seen.
+    """
+    sites = [
+        ("1", 100, ".", "A", "C", 15, 4, 1, 0, 1.0),  # 0.15
+        ("1", 100, ".", "A", "G", 2, 4, 14, 0, 1.0),  # 0.2 of REF
+        ("1", 100, ".", "A", "T", 20, 0, 0, 0, 1.0),
+        ("1", 101, ".", "G", "A", 10, 8, 2, 0, 1.0),  # as common as the next
+        ("1", 101, ".", "G", "GA", 10, 8, 2, 0, 1.0),
+        ("2", 100, ".", "A", "C", 10, 9, 1, 0, 1.0),
+    ]
+    open_, _, _ = run(tmp_path, {"a": sites})
+    assert len(open_) == len(sites)
+    found = set()
+    for order in (sites, sites[::-1]):
+        panel, digest, steps = run(tmp_path, {"a": order}, one_per_position=True)
+        found.add((digest, *zip(panel.chrom, panel.pos, panel.alt, strict=True)))
+        assert steps["after keeping one site for each position"] == len(panel) == 3
+    assert {one[1:] for one in found} == {(("1", 100, "G"), ("1", 101, "A"), ("2", 100, "C"))}
+    assert len(found) == 1
+    listed = write_sites(tmp_path / "a.tsv", sites)
+    filters = PanelFilters(**OPEN | {"one_per_position": True})
+    places = (tmp_path / "sites.tsv", tmp_path / "counts.json")
+    build_panel({"a": listed}, *places, filters, further_out=tmp_path / "further.tsv")
+    further, _ = load_panel(tmp_path / "further.tsv")
+    assert set(zip(further.pos, further.alt, strict=True)) == {(100, "C"), (101, "GA")}
