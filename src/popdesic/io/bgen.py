@@ -202,11 +202,11 @@ def _width(ploidy: int, n_alleles: int, phased: bool) -> int:
     """Stored probabilities of a sample."""
     if phased:
         return ploidy * (n_alleles - 1)
-    return len(genotypes_of(ploidy, n_alleles)) - 1
+    return len(genotypes_by_pl(ploidy, n_alleles)) - 1
 
 
 @lru_cache(maxsize=64)
-def genotypes_of(ploidy: int, n_alleles: int) -> tuple[tuple[int, ...], ...]:
+def genotypes_by_pl(ploidy: int, n_alleles: int) -> tuple[tuple[int, ...], ...]:
     """Alleles of each genotype, in the order of BGEN, which is that of PL in VCF."""
     if math.comb(ploidy + n_alleles - 1, ploidy) > MOST_GENOTYPES:
         raise ValueError(f"ploidy {ploidy} with {n_alleles} alleles is more than can be read")
@@ -237,7 +237,7 @@ def hard_calls(site: Site) -> tuple[np.ndarray, dict[int, np.ndarray]]:
             calls[z] = best
             called[who] = (z > 0) & (chances.max(axis=-1).prod(axis=-1) >= LEAST)
         else:
-            table = genotypes_of(z, len(site.alleles))
+            table = genotypes_by_pl(z, len(site.alleles))
             calls[z] = np.array(table, np.int64).reshape(len(table), z)[best]
             called[who] = (z > 0) & (chances.max(axis=-1) >= LEAST)
     return called, calls
@@ -313,7 +313,7 @@ def expected_r2(site: Site) -> float:
             means.append(each.sum(axis=1))
             variances.append((each * (1 - each)).sum(axis=1))
         else:
-            counts = np.array([one.count(0) for one in genotypes_of(z, len(site.alleles))])
+            counts = np.array([one.count(0) for one in genotypes_by_pl(z, len(site.alleles))])
             means.append(chances[good] @ counts)
             variances.append(chances[good] @ counts**2 - means[-1] ** 2)
     call, mean, variance = map(np.concatenate, (given, means, variances))

@@ -18,7 +18,7 @@ from popdesic.io.bgen import (
     bgen_sites,
     bgen_text,
     expected_r2,
-    genotypes_of,
+    genotypes_by_pl,
     read_bgen_header,
     remarks_on_bgen,
 )
@@ -79,7 +79,7 @@ def test_any_ploidy_and_several_alleles(tmp_path):
     (row,) = records(path)
     assert row[:5] == ["7", "5", "x", "A", "C,G"]
     assert row[9:] == ["1/2", "1", "2/2/2/2", "./."]
-    assert genotypes_of(2, 3) == ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+    assert genotypes_by_pl(2, 3) == ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 
 
 def test_the_file_of_samples(tmp_path):
