@@ -69,6 +69,7 @@ def test_classes_of_sites_are_named(tmp_path):
     found = methods(tmp_path, sites={"classes": ["multiallelic", "snp", "indel"]}).paragraphs[0]
     assert found.startswith("Biallelic SNPs, every ALT of multiallelic records (against all other")
     assert " and indels of " in found.split(".")[0]
+    assert "Of several sites at one position, the most common one is on the panel." in found
 
 
 def test_haploids_are_not_said_to_be_tested_for_heterozygotes(tmp_path):
