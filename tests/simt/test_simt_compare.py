@@ -86,3 +86,44 @@ def test_correlations_of_narrow_windows_have_the_bytes_of_the_cpu(
         shown.append(b"".join(one.tobytes() for part in [pairs, *parts] for one in part))
     assert shown[0] == shown[1]
     assert "band_r2" in machine.launched or n_sites == 1
+
+
+@pytest.mark.parametrize("kernel", ["mma", "popc"])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize(("n_sites", "n_samples"), [(1, 5), (90, 65), (300, 33)])
+def test_correlations_of_wide_windows_are_selected_on_the_device(
+    machine, rng, n_sites, n_samples, missing, kernel, monkeypatch
+):
+    """Also with missing calls, several tiles, windows of no site, and more pairs than room."""
+    from popdesic.engine import site_pairs_gpu, site_pairs_plan
+    from popdesic.engine.backend_gpu import GpuBackend
+
+    genotypes = draw_genotypes(rng, n_sites, n_samples, missing)
+    genotypes[1::3] = genotypes[::3][: len(genotypes[1::3])]
+    genotypes[rng.random(n_sites) < 0.1] = 2
+    genotypes[n_sites // 2] = -1 if missing else 0
+    planes, rows = site_planes(genotypes), np.arange(n_sites)
+    ends = np.minimum(np.maximum.accumulate(rows + rng.integers(0, 120, n_sites)), n_sites)
+    backend = GpuBackend(kernel=kernel, rare_sites=False)
+    monkeypatch.setattr(site_pairs, "NARROW", 0)
+    monkeypatch.setattr(site_pairs_plan, "LEAST_SIDE", 64)
+    monkeypatch.setattr(site_pairs_gpu, "SQUARE_SITES", 100)
+    for least, room in ((0.05, 1 << 16), (0.0, 5)):
+        monkeypatch.setattr(site_pairs_gpu, "LEAST_FOUND", room)
+        monkeypatch.setattr(site_pairs_gpu, "MOST_FOUND", 40 * room)
+        machine.backward = not machine.backward
+        found = r2_pairs(backend, planes, ends, least)
+        for one, other in zip(found, r2_pairs(CPU, planes, ends, least), strict=True):
+            assert one.tobytes() == other.tobytes()
+    if n_sites > 1:
+        assert "select_correlated" in machine.launched
+    # The last list has every pair whose correlation is defined: from the genotypes, one by one.
+    listed = {(i, j): r2 for i, j, r2 in zip(*(x.tolist() for x in found), strict=True)}
+    for i in rows.tolist():
+        for j in range(i + 1, int(ends[i])):
+            both = (genotypes[i] >= 0) & (genotypes[j] >= 0)
+            a, b = genotypes[i][both].astype(float), genotypes[j][both].astype(float)
+            varies = both.any() and a.min() < a.max() and b.min() < b.max()
+            assert varies == ((i, j) in listed)
+            if varies:
+                assert abs(np.corrcoef(a, b)[0, 1] ** 2 - listed[i, j]) < 1e-12

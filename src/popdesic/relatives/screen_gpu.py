@@ -16,8 +16,6 @@ from ..distance.nearest_plan import (
     FILTER_THREADS,
     WHOLE,
     LimitForm,
-    TileOfSums,
-    Tiles,
     TilesBetween,
     filter_grid,
     ordered_tiles,
@@ -26,7 +24,7 @@ from ..distance.nearest_plan import (
 from ..engine.compile_gpu import load_function
 from ..engine.devices import Device
 from ..engine.terms import KINSHIP
-from ..engine.tile_plan import Bounds
+from ..engine.tile_plan import Bounds, TileOfSums, Tiles
 from .matches import NEVER, TopMatches
 from .screen import PAIR_WORDS, SCREEN, Screen, Screened
 
