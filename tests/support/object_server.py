@@ -20,13 +20,17 @@ N_SITES, N_SAMPLES = 40, 5
 
 
 class Door:
-    """What a running server does: `cuts` answers are broken off, `read` lists paths and ranges."""
+    """What a running server does: `cuts` answers are broken off, `read` lists paths and ranges.
+
+    `refusal`: status and code with which it answers all requests.
+    """
 
     def __init__(self, root: Path, port: int) -> None:
         self.root, self.port, self.cuts = root, port, 0
         self.lock = threading.Lock()  # answers come from several threads
         self.read: list[tuple[str, str]] = []
         self.before: dict[str, object] = {}
+        self.refusal: tuple[int, str] | None = None
 
     @property
     def variables(self) -> dict[str, str]:
@@ -73,9 +77,12 @@ def serving(root: Path) -> Iterator[Door]:
             pass
 
         def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
+            refusal = door.refusal
             if f"Credential={KEY}/" not in self.headers.get("Authorization", ""):
-                body = b"<Error><Code>InvalidAccessKeyId</Code></Error>"
-                self.send_response(403)
+                refusal = 403, "InvalidAccessKeyId"
+            if refusal:
+                body = f"<Error><Code>{refusal[1]}</Code></Error>".encode()
+                self.send_response(refusal[0])
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)

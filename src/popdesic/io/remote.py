@@ -30,6 +30,12 @@ RETRIES, CONNECT, WHOLE = 5, timedelta(seconds=5), timedelta(minutes=10)
 #: Codes of S3 for a bucket that is not there, and for keys that are wrong or may not read.
 NO_BUCKET = ("NoSuchBucket", "The specified bucket does not exist")
 REFUSED = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied", "ExpiredToken")
+#: Codes of a used quota or of too many requests, which Google answers as refused access.
+QUOTA = re.compile(
+    r"\w*(?:SlowDown|TooManyRequests|[Ll]imitExceeded|[Qq]uota)\w*|429 Too Many Requests"
+)
+#: Ends of files, of which none is read in an object store.
+FILES = (".vcf", ".vcf.gz", ".vcf.bgz", ".bcf", ".bed", ".pgen", ".geno", ".trees")
 #: What is in an error if the environment has no keys, or one of two. Machines of a cloud ask these
 #: servers for keys, and so does the client.
 NO_KEYS = ("169.254.169.254", "metadata.google.internal", "Missing AccessKeyId", "Missing Secret")
@@ -125,7 +131,8 @@ def list_anew(remote: Remote) -> Objects:
     ------
     UserError
         obstore is not installed; the scheme is another; the address has a password or one of #, ?
-        and %; there is no such bucket or object; keys are wrong; or the server does not answer.
+        and %, or is that of a file; there is no such bucket or object; keys are wrong; a quota is
+        used up; or the server does not answer.
     """
     if PASSWORD.search(remote.url):
         raise UserError(
@@ -142,6 +149,11 @@ def list_anew(remote: Remote) -> Objects:
         raise UserError(
             f"{remote}: {scheme} is not read; give s3:// (AWS_ENDPOINT_URL for a server other than "
             "Amazon's) or gs://, or copy the data to this machine."
+        )
+    if remote.url.endswith(FILES):
+        raise UserError(
+            f"{remote}: only VCF-Zarr is read from an object store; copy this file and those that "
+            "belong to it to this machine, or write VCF-Zarr of them with bio2zarr."
         )
     if importlib.util.find_spec("obstore") is None:
         raise UserError(
@@ -189,6 +201,11 @@ def unreadable(remote: Remote, error: Exception) -> UserError:
         return UserError(f"{remote}: there is no bucket {bucket}; correct the name.")
     if any(word in text for word in NO_KEYS):
         return UserError(f"{remote}: no access keys were found; set {keys}.")
+    if found := QUOTA.search(text):
+        return UserError(
+            f"{remote}: the store refused because a quota was used up or requests were too many "
+            f"({found[0]}); run again later, with fewer --cores: what is finished stays."
+        )
     code = next((word for word in REFUSED if word in text), "")
     if code or "403 Forbidden" in text or "401 Unauthorized" in text:
         shown = f" ({code})" if code else ""

@@ -125,6 +125,42 @@ def test_faults_are_one_sentence(tmp_path, door, monkeypatch):
     assert "check the network and AWS_ENDPOINT_URL" in refused(out)
 
 
+QUOTA_ANSWERS = [
+    (503, "SlowDown"),
+    (429, "TooManyRequests"),
+    (403, "QuotaExceeded"),
+    (403, "rateLimitExceeded"),
+]
+
+
+@pytest.mark.parametrize("answer", QUOTA_ANSWERS, ids=str)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_quota_is_one_sentence_and_the_next_run_continues(
+    tmp_path, door, monkeypatch, answer, at_once
+):
+    """Before the objects are listed, and while they are read."""
+    monkeypatch.setattr("popdesic.io.remote.RETRIES", 1)
+    out = tmp_path / "out"
+    if at_once:
+        door.refusal = answer
+    else:
+        door.before["variant_position/2"] = lambda: setattr(door, "refusal", answer)
+    text = refused(out)
+    code = "429 Too Many Requests" if answer[0] == 429 else answer[1]
+    assert text.startswith(URL) and f"({code}); run again later" in text
+    assert not (out / "raw.bed").exists()
+    assert at_once or not door.before
+    door.refusal = None
+    assert decoded(URL, out) == decoded(door.store, tmp_path / "local")
+
+
+@pytest.mark.parametrize("name", ["one.bed", "one.pgen", "one.vcf.gz", "one.bcf"])
+def test_files_are_refused_by_their_names(tmp_path, door, name):
+    (door.root / "cohorts" / name).write_bytes(b"anything")
+    assert "only VCF-Zarr is read from an object store" in refused(tmp_path, f"s3://cohorts/{name}")
+    assert not door.read
+
+
 @pytest.mark.parametrize("odd", ["one#2.vcz", "one%20.vcz", "one?x=1"])
 def test_an_address_reads_no_other_key(tmp_path, door, odd):
     """A URL of `one#2.vcz` ends before #, where a store is."""
