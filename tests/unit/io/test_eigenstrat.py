@@ -12,6 +12,7 @@ import pytest
 from support.eigenstrat_files import KINDS, write_eigenstrat
 from support.plink_files import write_plink
 
+from popdesic.__main__ import main
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.cohort.sources import expand_sources, read_names, source_files
 from popdesic.core.errors import UserError
@@ -255,3 +256,20 @@ def test_init_takes_sex_and_population(tmp_path, monkeypatch):
     init_study(["cases", "aadr"])
     lines = Path("cases/config/samples.tsv").read_text().splitlines()
     assert [line.split("\t")[4] for line in lines[1:4]] == ["1", "0", "1"]
+
+
+def test_pseudo_haploids_are_declared_haploid(tmp_path, monkeypatch, capsys):
+    """With ploidy 1 homozygous genotypes are single alleles, and another one is refused."""
+    monkeypatch.chdir(tmp_path)
+    genotypes = 2 * np.random.default_rng(1).integers(0, 2, (400, 12))
+    names = [f"old{k}" for k in range(12)]
+    sheet = "sample\tploidy\tpopulation\n" + "".join(f"{name}\t1\tA\n" for name in names)
+    Path("sheet.tsv").write_text(sheet)
+    write_eigenstrat(Path("old"), genotypes, names)
+    assert main(["init", "study", "old.geno", "--samples", "sheet.tsv"]) == 0
+    assert main(["check", "study"]) == 0
+    assert "All samples are haploid" in "".join(capsys.readouterr())
+    genotypes[7, 3] = 1
+    write_eigenstrat(Path("old"), genotypes, names)
+    assert main(["check", "study"]) == 1
+    assert "'old3'" in capsys.readouterr().err
