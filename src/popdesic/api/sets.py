@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,10 @@ import pandas as pd
 
 from ..core.errors import UserError
 from ..core.threads import usable_cpus
-from ..epistasis.set_rows import Sets, set_rows
-from ..epistasis.sets import SetTests, prepare_sets
+from ..engine.select import backend_for
+from ..epistasis.set_numbers import NumberTests
+from ..epistasis.set_rows import Sets, rows_of_numbers, set_rows
+from ..epistasis.sets import HOST, Arrays, SetTests, prepare_sets
 from .arrays import ArrayLike, genotype_array, require_choice, thread_count
 from .responses import known_covariates, number_array, response_kind
 
@@ -28,6 +30,7 @@ def scan_sets(
     *,
     transform: str = "none",
     dominance: bool = True,
+    device: str = "cpu",
     threads: int | None = None,
 ) -> pd.DataFrame:
     """Test each set of sites, such as a gene, for interactions of any two of its sites.
@@ -41,9 +44,10 @@ def scan_sets(
     genotypes : array-like, (n_samples, n_sites)
         Number of ALT alleles: 0, 1, 2; -1, NaN or a masked entry where missing, which counts as the
         site's most frequent genotype.
-    phenotype : array-like, (n_samples,)
+    phenotype : array-like, (n_samples,) or (n_samples, n_phenotypes)
         1 case, 0 control; or numbers, of which there are more than two. Samples with NaN or a
-        masked entry are left out.
+        masked entry are left out of that phenotype. Quantitative phenotypes of the same samples
+        share everything but their scores, so that 50 take little longer than a few.
     sets : mapping of str to array-like of int, or to a pair of them
         Name of each set and its columns of `genotypes`. A pair stands for two sets: products of a
         site of the first with one of the second are tested, main effects of both are in the null.
@@ -55,23 +59,30 @@ def scan_sets(
     dominance : bool
         Whether main effects have a column for minor homozygotes too. Without it, dominance of one
         site looks like an interaction of two sites in LD.
+    device : {'cpu', 'gpu', 'auto'}
+        Where products of quantitative phenotypes are summed; ``auto`` uses a GPU if there is a
+        usable one. p of a GPU differs by rounding, below 1e-9 of it. Cases and controls, and sets
+        with more products than samples, are tested on the CPU.
     threads : int, optional
         Number of CPU threads; all CPUs by default. Results do not depend on it.
 
     Returns
     -------
     DataFrame
-        A row per set, in the order given: `set`; `sites` and `products` that are tested (those in
-        fewer than five samples are left out, and those in which fewer than five of the smaller
-        class, cases or controls, are expected among the carriers); `p`, twice the
-        smaller of `p_quadratic` (sum of squares of all scores) and `p_pair` (best product, times
-        their number); `p_burden` (sum of all scores); `site1`, `site2` of the best product. P is
-        for one set, and NaN where nothing can be tested.
+        A row per set, in the order given, of each column of `phenotype` if it has two dimensions
+        (`phenotype`: the number of the column, or its name in a DataFrame): `set`; `sites` and
+        `products` that are tested (those in fewer than five samples are left out, and those in
+        which fewer than five of the smaller class, cases or controls, are expected among the
+        carriers); `p`, twice the smaller of `p_quadratic` (sum of squares of all scores) and
+        `p_pair` (best product, times their number); `p_burden` (sum of all scores); `site1`,
+        `site2` of the best product. P is for one set, and NaN where nothing can be tested.
 
     Raises
     ------
     ValueError
         An argument is not valid, or the covariates leave nothing to test.
+    RuntimeError
+        `device` is ``gpu`` and there is no usable GPU.
 
     Examples
     --------
@@ -84,14 +95,49 @@ def scan_sets(
     >>> found[["set", "products", "site1", "site2"]].values.tolist()[0]
     ['A', 10, 1, 3]
     """
-    tests, array, chosen = prepare_scan(
-        genotypes, phenotype, sets, covariates, transform=transform, dominance=dominance
-    )
-    rows = set_rows(
-        tests, lambda sites: array[:, sites], chosen, thread_count(threads) or usable_cpus()
-    )
+    require_choice(device, ("cpu", "gpu", "auto"), "device")
+    array, chosen = checked_sets(genotypes, sets, transform, dominance)
+    several = np.ndim(phenotype) == 2
+    names = getattr(phenotype, "columns", range(np.shape(phenotype)[1])) if several else [None]
+    shape = (len(array), len(names)) if several else (len(array),)
+    responses = number_array(phenotype, shape, "phenotype").reshape(len(array), len(names))
+    alike: dict[bytes, list[int]] = {}
+    tests, people = [], []
+    for k, response in enumerate(responses.T):
+        one, used = tests_of(response, covariates, transform, dominance)
+        own = b"linear" + used.tobytes() if one.kind == "linear" else str(k).encode()
+        alike.setdefault(own, []).append(k)
+        tests.append(one)
+        people.append(used)
+    cpus, found = thread_count(threads) or usable_cpus(), {}
+    arrays = _arrays_of(device) if any(one.kind == "linear" for one in tests) else HOST
+    for group in alike.values():
+        read = _reader(array, people[group[0]])
+        if tests[group[0]].kind == "linear" and (several or arrays is not HOST):
+            numbers = NumberTests([tests[k] for k in group], arrays)
+            found |= zip(group, rows_of_numbers(numbers, read, chosen, cpus), strict=True)
+        else:
+            found[group[0]] = set_rows(tests[group[0]], read, chosen, cpus)
+    rows = [{"phenotype": names[k]} | row for k in range(len(names)) for row in found[k]]
     warn_untested({row["set"]: row["problem"] for row in rows if "problem" in row})
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=["phenotype", *COLUMNS] if several else COLUMNS)
+
+
+def _reader(array: np.ndarray, used: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """A function that gives the genotypes of the people used at some sites."""
+    if used.all():
+        return lambda sites: array[:, sites]
+    return lambda sites: array[:, sites][used]
+
+
+def _arrays_of(device: str) -> Arrays:
+    """Where products of numbers are summed."""
+    backend = backend_for(device) if device != "cpu" else None
+    if backend is None or backend.name == "cpu":
+        return HOST
+    from ..epistasis.set_numbers_gpu import gpu_arrays
+
+    return gpu_arrays(backend.device.index)
 
 
 def warn_untested(problems: Mapping[str, str]) -> None:
@@ -115,26 +161,41 @@ def prepare_scan(
     dominance: bool,
 ) -> tuple[SetTests, np.ndarray, Sets]:
     """The tests, genotypes of the people tested, and sites of each set, of checked arguments."""
+    array, chosen = checked_sets(genotypes, sets, transform, dominance)
+    response = number_array(phenotype, (len(array),), "phenotype")
+    tests, used = tests_of(response, covariates, transform, dominance)
+    return tests, array if used.all() else array[used], chosen
+
+
+def checked_sets(
+    genotypes: ArrayLike, sets: Mapping[str, Any], transform: str, dominance: bool
+) -> tuple[np.ndarray, Sets]:
+    """Genotypes, and sites of each set, of checked arguments."""
     require_choice(transform, ("none", "normal"), "transform")
     if not isinstance(dominance, (bool, np.bool_)):
         raise ValueError(f"dominance is {dominance!r}; give True or False.")
     if not isinstance(sets, Mapping):
         raise ValueError(f"sets is {type(sets).__name__}; give a mapping of names to columns.")
+    if len({str(name) for name in sets}) < len(sets):
+        raise ValueError("sets has two names that are the same as text, such as 1 and '1'.")
     array = genotype_array(genotypes)
-    response = number_array(phenotype, (len(array),), "phenotype")
+    return array, {
+        str(name): set_sites(given, str(name), array.shape[1]) for name, given in sets.items()
+    }
+
+
+def tests_of(
+    response: np.ndarray, covariates: ArrayLike | None, transform: str, dominance: bool
+) -> tuple[SetTests, np.ndarray]:
+    """Tests of a phenotype float64 (n_samples,), and the samples that they use."""
     design = known_covariates(covariates, np.isfinite(response))
     used = np.isfinite(response) & np.isfinite(design).all(axis=1)
     kind = response_kind(response[used])
-    if len({str(name) for name in sets}) < len(sets):
-        raise ValueError("sets has two names that are the same as text, such as 1 and '1'.")
-    chosen = {
-        str(name): set_sites(given, str(name), array.shape[1]) for name, given in sets.items()
-    }
     try:
         tests = prepare_sets(response[used], design[used], kind, transform, bool(dominance))
     except UserError as error:
         raise ValueError(str(error)) from None
-    return tests, array if used.all() else array[used], chosen
+    return tests, used
 
 
 def set_sites(given: Any, name: str, n_sites: int) -> tuple[np.ndarray, np.ndarray | None]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..core.errors import UserError
 from ..core.threads import one_blas_thread, run_tasks
-from .set_scores import SetStatistics
+from .set_numbers import NumberTests
+from .set_scores import SetScores, SetStatistics
 from .sets import MOST_KEPT, SetTests, set_p_values
 
 #: Bytes that matrices of all threads may have together, unless one set needs more.
@@ -36,17 +37,37 @@ def set_rows(
     """
 
     def test(name: str, genotypes: np.ndarray, sites: np.ndarray, places: list) -> dict:
-        row = {"set": name, "sites": 0, "products": 0, "site1": -1, "site2": -1}
         try:
-            found = tests.scores(genotypes, *places)
+            return _row(name, sites, tests.scores(genotypes, *places))
         except UserError as error:
-            return row | {"problem": str(error)}
-        row |= {"sites": found.n_sites, "products": int((found.variances > 0).sum())}
-        row |= set_p_values(found)
-        ends = {end: int(sites[row[end]]) if row[end] >= 0 else -1 for end in ("site1", "site2")}
-        return row | ends
+            return _row(name, sites, error)
 
     return for_each_set(test, tests, read, sets, threads)
+
+
+def rows_of_numbers(
+    tests: NumberTests, read: Callable[[np.ndarray], np.ndarray], sets: Sets, threads: int
+) -> list[list[dict]]:
+    """Rows as of `set_rows` for each of several numbers of the same people."""
+
+    def test(name: str, genotypes: np.ndarray, sites: np.ndarray, places: list) -> list[dict]:
+        try:
+            found: list[SetScores | UserError] = tests.scores(genotypes, *places)
+        except UserError as error:
+            found = [error] * len(tests.tests)
+        return [_row(name, sites, one) for one in found]
+
+    by_set = for_each_set(test, tests, read, sets, threads)
+    return [list(rows) for rows in zip(*by_set, strict=True)]
+
+
+def _row(name: str, sites: np.ndarray, found: SetScores | UserError) -> dict:
+    row = {"set": name, "sites": 0, "products": 0, "site1": -1, "site2": -1}
+    if isinstance(found, UserError):
+        return row | {"problem": str(found)}
+    row |= {"sites": found.n_sites, "products": int((found.variances > 0).sum())}
+    row |= set_p_values(found)
+    return row | {end: int(sites[row[end]]) if row[end] >= 0 else -1 for end in ("site1", "site2")}
 
 
 def set_statistics(
@@ -67,7 +88,7 @@ def set_statistics(
 @one_blas_thread
 def for_each_set(
     work: Callable[..., Any],
-    tests: SetTests,
+    tests: SetTests | NumberTests,
     read: Callable[[np.ndarray], np.ndarray],
     sets: Sets,
     threads: int,
@@ -80,7 +101,7 @@ def for_each_set(
     work : callable
         It gets genotypes int8 (n_people, n_sites) of the `sites` of a set, or of two, and the
         places of both in them.
-    tests : SetTests
+    tests : SetTests or NumberTests
     read : callable
         Genotypes of some sites, given by their int64 numbers: int8 (n_people, n_chosen), ALT
         counts, -1 missing. It is called by several threads.

@@ -30,8 +30,10 @@ time or, where there are more products than people, `PRODUCTS` of its columns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,6 +63,19 @@ WELL_APART = 1e-3
 MOST_LEVERAGE = 0.5
 #: Eigenvalues below this share of the largest one say nothing.
 NO_WEIGHT = 1e-12
+
+
+class Arrays(NamedTuple):
+    """Where arrays lie: the module that makes them (NumPy or CuPy), what sends an array there and
+    fetches one, and a context of the work there."""
+
+    module: Any
+    send: Callable[[np.ndarray], Any]
+    fetch: Callable[[Any], np.ndarray]
+    use: Callable[[], AbstractContextManager]
+
+
+HOST = Arrays(np, np.asarray, np.asarray, nullcontext)
 
 
 class _Products(NamedTuple):
@@ -96,7 +111,7 @@ class SetTests:
         self.response = null.response[null.used]
         n = int(null.used.sum())
         constant = np.full((n, 1), n**-0.5)  # the first column, as a logistic fit adds its own
-        self.design = np.column_stack([constant, _basis(null.design[null.used], constant)])
+        self.design = np.column_stack([constant, basis_of(null.design[null.used], constant)])
 
     @property
     def share(self) -> float:
@@ -181,10 +196,10 @@ class SetTests:
 
         Sites that too few people carry are left out.
         """
-        g, _ = _minor_counts(genotypes[self.used])
+        g, _ = minor_counts(genotypes[self.used])
         g = g[:, self._carried((g > 0).sum(axis=0)) & self._seen(g > 0)]
         other = copy(self)
-        other.design = np.column_stack([self.design, _basis(self._main(g), self.design)])
+        other.design = np.column_stack([self.design, basis_of(self._main(g), self.design)])
         return other
 
     def single_sites(self, genotypes: np.ndarray) -> np.ndarray:
@@ -192,7 +207,7 @@ class SetTests:
 
         `genotypes` as of `scores`; 0 where the null model leaves nothing of a site.
         """
-        g = _minor_counts(genotypes[self.used])[0].astype(np.float64)
+        g = minor_counts(genotypes[self.used])[0].astype(np.float64)
         basis, residuals, root, *_ = self._fit(g[:, :0])
         weighted = g if root is None else g * root[:, None]
         rest = weighted - basis @ (basis.T @ weighted)
@@ -205,7 +220,7 @@ class SetTests:
     ) -> _Products:
         """The products of a set that are tested, and its null model."""
         sites = np.unique(first if second is None else np.concatenate([first, second]))
-        g, flipped = _minor_counts(genotypes[:, sites][self.used])
+        g, flipped = minor_counts(genotypes[:, sites][self.used])
         kept = self._carried((g > 0).sum(axis=0)) & self._seen(g > 0)
         sites, g, flipped = sites[kept], g[:, kept], flipped[kept]
         if len(sites) > MOST_SITES:
@@ -214,7 +229,7 @@ class SetTests:
                 "the set."
             )
         *model, freedom, third = self._fit(self._main(g))
-        i, j = _pairs(sites, first, second)
+        i, j = pairs_of(sites, first, second)
         if min(len(i), len(g)) > MOST_ROWS:
             raise UserError(
                 f"a set has {len(i)} products of two of its {len(sites)} sites in {len(g)} samples;"
@@ -253,7 +268,7 @@ class SetTests:
         Residuals of a linear model are in units in which r'r is the degrees of freedom.
         """
         n = len(main)
-        left = _basis(main, self.design)
+        left = basis_of(main, self.design)
         if self.kind == "linear":
             basis = np.column_stack([self.design, left])
             r = self.response - basis @ (basis.T @ self.response)
@@ -265,10 +280,10 @@ class SetTests:
         columns = np.sqrt(n) * np.column_stack([self.design, left])
         null = fit_null(self.response, columns[:, 1:], "logistic")
         root = np.sqrt(null.weights)
-        leverage = (_basis(columns * root[:, None]) ** 2).sum(axis=1)
+        leverage = (basis_of(columns * root[:, None]) ** 2).sum(axis=1)
         leverage = np.minimum(leverage, MOST_LEVERAGE)
         root /= np.sqrt(1 - leverage)
-        basis = _basis(columns * root[:, None])
+        basis = basis_of(columns * root[:, None])
         shift = leverage * (0.5 - null.fitted) / root
         residuals = null.raw_residuals + root * (shift - basis @ (basis.T @ shift))
         return basis, residuals, root, None, (1 - 2 * null.fitted) / root
@@ -332,7 +347,7 @@ def set_p_values(found: SetScores) -> dict[str, float | int]:
     }
 
 
-def _minor_counts(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def minor_counts(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Counts of the minor allele, int8 (n_people, n_sites), the most frequent where missing; and
     whether REF is the minor one, bool (n_sites,)."""
     counts = np.stack([(genotypes == c).sum(axis=0) for c in range(3)])
@@ -341,7 +356,7 @@ def _minor_counts(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(flipped, 2 - filled, filled).astype(np.int8), flipped
 
 
-def _pairs(
+def pairs_of(
     sites: np.ndarray, first: np.ndarray, second: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Places in `sites` of the sites of each product, the smaller first, each product once."""
@@ -353,7 +368,7 @@ def _pairs(
     return i[kept], j[kept]
 
 
-def _basis(columns: np.ndarray, given: np.ndarray | None = None) -> np.ndarray:
+def basis_of(columns, given=None, arrays: Arrays = HOST):
     """Orthonormal columns of what is left of `columns` beside orthonormal ones: (n, rank).
 
     A direction is left out if all but `EXPLAINED` of its square is explained by others. A second
@@ -364,9 +379,9 @@ def _basis(columns: np.ndarray, given: np.ndarray | None = None) -> np.ndarray:
     for limit in (EXPLAINED, 0.5):
         if given is not None:
             columns = columns - given @ (given.T @ columns)
-        sizes, ways = np.linalg.eigh(columns.T @ columns)
+        sizes, ways = np.linalg.eigh(arrays.fetch(columns.T @ columns))
         kept = sizes > limit
-        columns = columns @ (ways[:, kept] / np.sqrt(sizes[kept]))
+        columns = columns @ arrays.send(ways[:, kept] / np.sqrt(sizes[kept]))
         if sizes[kept].min(initial=1.0) > WELL_APART:
             break
     return columns
@@ -415,7 +430,7 @@ def _by_people(g, pairs, scale, basis, residuals, root):
     variances[~known], scale = 0.0, np.where(known, scale, 0.0)
     scaled = gram * scale[:, None] * scale
     sizes = np.linalg.eigvalsh(scaled)
-    return scale, scores, _positive(sizes), variances, float(scaled.sum())
+    return scale, scores, positive_sizes(sizes), variances, float(scaled.sum())
 
 
 def _by_products(g, pairs, scale, basis, residuals, root):
@@ -440,9 +455,9 @@ def _by_products(g, pairs, scale, basis, residuals, root):
         people += z.T @ z
         total += z.sum(axis=0)
     sizes = np.linalg.eigvalsh(people)
-    return scale, scores, _positive(sizes), variances, float(total @ total)
+    return scale, scores, positive_sizes(sizes), variances, float(total @ total)
 
 
-def _positive(sizes: np.ndarray) -> np.ndarray:
+def positive_sizes(sizes: np.ndarray) -> np.ndarray:
     """Eigenvalues without those that are rounding errors, the largest first."""
     return sizes[sizes > NO_WEIGHT * max(sizes[-1], 0.0)][::-1] if len(sizes) else sizes
