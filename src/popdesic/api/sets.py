@@ -99,12 +99,19 @@ def scan_sets(
     array, chosen = checked_sets(genotypes, sets, transform, dominance)
     several = np.ndim(phenotype) == 2
     names = getattr(phenotype, "columns", range(np.shape(phenotype)[1])) if several else [None]
+    if not len(names):
+        raise ValueError("phenotype has no column; give at least one.")
     shape = (len(array), len(names)) if several else (len(array),)
     responses = number_array(phenotype, shape, "phenotype").reshape(len(array), len(names))
     alike: dict[bytes, list[int]] = {}
     tests, people = [], []
     for k, response in enumerate(responses.T):
-        one, used = tests_of(response, covariates, transform, dominance)
+        try:
+            one, used = tests_of(response, covariates, transform, dominance)
+        except ValueError as error:
+            if several:
+                raise ValueError(f"column {names[k]} of phenotype: {error}") from None
+            raise
         own = b"linear" + used.tobytes() if one.kind == "linear" else str(k).encode()
         alike.setdefault(own, []).append(k)
         tests.append(one)

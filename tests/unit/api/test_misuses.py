@@ -265,11 +265,14 @@ def table() -> list[tuple[str, str, str, object]]:
     flags = {"text": "no", "None": None, "2": 2}
     for function in ("scan_sets", "score_sets"):
         add(function, "genotypes", ARRAYS, ..., CASE, one)
-        add(function, "phenotype", phenotypes, G, ..., one)
+        wide = NUMBER[:, None, None] if function == "scan_sets" else NUMBER[:, None]
+        wrong = phenotypes | {"two dimensions": wide}  # columns of `scan_sets` are phenotypes
+        add(function, "phenotype", wrong, G, ..., one)
         add(function, "covariates", COVARIATES, G, CASE, one, covariates=...)
         add(function, "transform", TEXT, G, NUMBER, one, transform=...)
         add(function, "threads", THREADS, G, CASE, one, threads=...)
         add(function, "dominance", flags, G, CASE, one, dominance=...)
+    add("scan_sets", "device", DEVICES, G, CASE, one, device=...)
     two = {"a": popdesic.CohortSets({}), "b": popdesic.CohortSets({})}
     other = {
         "a list": [1, 2],
