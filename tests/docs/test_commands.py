@@ -250,7 +250,10 @@ WAYS: dict[str, Way] = {
     },
     **{
         f"{BENCH}sets.py --studies 0 {rest}": named("bench_sets.py --quick runs this part too")
-        for rest in ("--planted 0 --timed 0 --joined 40", "--timed 0 --joined 0 --jobs 1")
+        for rest in (
+            *("--planted 0 --timed 0 --joined 40", "--timed 0 --joined 0 --jobs 1"),
+            "--planted 0 --timed 0 --joined 0 --biobank 12 --biobank-people 10000",
+        )
     },
     f"{BENCH}maps.py --data ../shared/data": Way(
         "quick", " --quick --pca --layouts", "hours at full size; the rest runs without --data"
