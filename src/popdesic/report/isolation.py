@@ -31,7 +31,7 @@ def isolation_words(about: dict[str, Any], structure: dict[str, Any] | None = No
     if found["p"] is None:
         return (
             f"{_places(found)} ({correlation}). Fewer than {LEAST_TESTED} places are described, "
-            "not tested: this is not called isolation by distance."
+            "not tested: this is no evidence of isolation by distance."
         )
     shown = f"{correlation}, p = {found['p']:.2g}"
     if found["p"] > LIMIT or found["correlation"] <= 0:
@@ -48,19 +48,19 @@ def isolation_words(about: dict[str, Any], structure: dict[str, Any] | None = No
     if communities is None:
         return (
             f"{text}. Communities were not inferred, so groups that live apart may explain this: "
-            "it is not called isolation by distance."
+            "it is no evidence of isolation by distance."
         )
     cline = (structure or {}).get("cline")
     if communities == 1 and cline and not cline["passed"]:
         return (
-            f"{text}. It is not called isolation by distance: samples do not spread as along a "
-            "gradient, and families or admixture that differ by place give the same pattern."
+            f"{text}. This is no evidence of isolation by distance: samples do not spread as along "
+            "a gradient, and families or admixture that differ by place give the same pattern."
         )
     if communities == 1:
         return f"{text}: isolation by distance."
     return (
-        f"{text}. It is not called isolation by distance: no community has samples in three places "
-        "that can be compared, and groups that live apart give the same pattern."
+        f"{text}. This is no evidence of isolation by distance: no community has samples in three "
+        "places that can be compared, and groups that live apart give the same pattern."
     )
 
 

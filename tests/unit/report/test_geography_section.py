@@ -117,7 +117,7 @@ def test_isolation_by_distance_needs_the_test_within_communities(communities, ca
         "Places that are farther apart differ more (rank correlation 0.85, p = 0.005)"
     )
     assert text.endswith(": isolation by distance.") == called
-    assert ("not called isolation by distance" in text) == (not called)
+    assert ("no evidence of isolation by distance" in text) == (not called)
     assert ("no community has samples in three places" in text) == (communities == 4)
     within = about | {"communities": 4, "within": {"p": 0.01}}
     assert isolation_words(within).endswith("within communities too: isolation by distance.")
@@ -136,7 +136,7 @@ def test_isolation_by_distance_without_a_gap_needs_the_test_for_a_cline(structur
     found = {"p": 0.005, "correlation": 0.85, "exact": False, "permutations": 999}
     text = isolation_words({"places": 7, "all": found, "communities": 1}, structure)
     assert text.endswith(": isolation by distance.") == called
-    assert ("not called isolation by distance: samples do not spread" in text) == (not called)
+    assert ("no evidence of isolation by distance: samples do not spread" in text) == (not called)
 
 
 def test_figures_exist_only_with_places():
