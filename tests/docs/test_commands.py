@@ -289,6 +289,8 @@ WAYS: dict[str, Way] = {
     "bcftools +fixref": named("what a user does to a file of their own"),
     "bcftools view -c 1": named("what a user does to a file of their own"),
     "bcftools view -c 1:minor": named("what a user does to a file of their own"),
+    "bcftools norm -m -": named("what a user does to a file of their own"),
+    "plink2 --export bgen-1.2": named("what a user does to a file of their own"),
     "plink --mac 1": named("what a user does to a file of their own"),
     "bcftools merge -0": named("tests/bench/bench_merging.py, where it is installed"),
     "plink2 --indep-pairwise": named("whose windows ours are"),
