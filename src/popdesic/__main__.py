@@ -239,6 +239,23 @@ def ancestry(options: argparse.Namespace) -> None:
         print(f"{label}\t{found[label].mean():.4f}")
 
 
+def sweeps(options: argparse.Namespace) -> None:
+    """Score phased haplotypes along the genome, draw windows, and print numbers of scores."""
+    import logging
+
+    from .population.sweeps_file import sweeps_file
+    from .report.figures.style import save_figure, styled
+    from .report.figures.sweeps import draw_sweeps
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    files = (options.reference, options.labels, options.out)
+    counts = sweeps_file(*files, options.map, options.threads)
+    stem = options.out.with_suffix("")
+    with styled():
+        save_figure(draw_sweeps(Path(f"{stem}.windows.tsv")), stem)
+    print("\n".join(f"{name}\t{count}" for name, count in counts.items()))
+
+
 def resume(options: argparse.Namespace) -> int:
     """Continue a Slurm run whose Snakemake was killed."""
     from .study.resume import resume
@@ -313,6 +330,7 @@ COMMANDS = {
     "impute": impute,
     "paint": paint,
     "ancestry": ancestry,
+    "sweeps": sweeps,
     "resume": resume,
     "path": show_path,
     "tune": tune,

@@ -69,7 +69,12 @@ def ancestry_file(
     bed, shares = beside(stem, ".bed"), beside(stem, ".proportions.tsv")
     require_output(out, target, labels, *reference_files(reference), others=[bed, shares])
     with frozen_for(reference, genetic_map, out.parent, options.threads) as panel:
-        names, label_of = _read_labels(labels, panel)
+        names, label_of = read_labels(labels, panel)
+        clash = {"sample", "generations", "switch_rate"} & set(names)
+        if clash:
+            raise UserError(
+                f"{labels}: '{min(clash)}' is a column of the results; rename this label."
+            )
         targets = read_targets(target, panel, options.threads)
         same = own_samples(targets.samples, panel.samples)
         chromosomes = []
@@ -99,8 +104,14 @@ def ancestry_file(
     return proportions
 
 
-def _read_labels(path: Path, panel: HaplotypePanel) -> tuple[list[str], np.ndarray]:
-    """Labels in order, and the number of that of each sample of the reference; -1: none."""
+def read_labels(path: Path, panel: HaplotypePanel, fewest: int = 2) -> tuple[list[str], np.ndarray]:
+    """Labels in order, and the number of that of each sample of the reference; -1: none.
+
+    Raises
+    ------
+    UserError
+        The table is not valid, or has fewer than `fewest` labels or more than `MOST_LABELS`.
+    """
     if not path.is_file():
         raise UserError(f"there is no table of labels {path}; give one with sample and label.")
     columns = read_columns(path)
@@ -125,13 +136,10 @@ def _read_labels(path: Path, panel: HaplotypePanel) -> tuple[list[str], np.ndarr
             )
         given[sample] = label
     names = sorted(set(given.values()))
-    if not 2 <= len(names) <= MOST_LABELS:
+    if not fewest <= len(names) <= MOST_LABELS:
         raise UserError(
-            f"{path} has {len(names)} labels; local ancestry needs 2 to {MOST_LABELS} sources."
+            f"{path} has {len(names)} labels; this command needs {fewest} to {MOST_LABELS}."
         )
-    clash = {"sample", "generations", "switch_rate"} & set(names)
-    if clash:
-        raise UserError(f"{path}: '{min(clash)}' is a column of the results; rename this label.")
     order = {name: k for k, name in enumerate(names)}
     return names, np.array(
         [order[given[sample]] if sample in given else -1 for sample in panel.samples]

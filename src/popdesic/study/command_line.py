@@ -42,12 +42,13 @@ def make_parser() -> argparse.ArgumentParser:
         text = "what popdesic freeze wrote, or a phased VCF, BCF or VCF-Zarr"
         command.add_argument("--reference", type=Path, required=True, metavar="FILE", help=text)
 
-    def add_copying(command: argparse.ArgumentParser, out: str) -> None:
+    def add_copying(command: argparse.ArgumentParser, out: str, *, draws: bool = True) -> None:
         text = f"{MAP}; a frozen reference has its own"
         command.add_argument("--map", default="", metavar="MAP", help=text)
         command.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help=out)
-        text = "seed of the draws of phases (default: 1)"
-        command.add_argument("--seed", type=int, default=1, metavar="N", help=text)
+        if draws:
+            text = "seed of the draws of phases (default: 1)"
+            command.add_argument("--seed", type=int, default=1, metavar="N", help=text)
         text = "threads (default: 1)"
         command.add_argument("--threads", type=positive, default=1, metavar="N", help=text)
 
@@ -364,6 +365,25 @@ def make_parser() -> argparse.ArgumentParser:
         help="table with the columns sample and label, separated by tabs",
     )
     add_copying(command, "table of tracts to write, .tsv")
+
+    command = add(
+        "sweeps",
+        "score phased haplotypes along the genome: iHS, nSL, XP-EHH and Garud's H",
+        "popdesic sweeps reference.npz --labels labels.tsv -o sweeps.tsv",
+        details="Each label is a population. Scores of sites, of pairs of populations and of "
+        "windows are three tables, with a figure of the windows.",
+        study=False,
+    )
+    command.add_argument(
+        "reference", type=Path, help="what popdesic freeze wrote, or phased VCF, BCF or VCF-Zarr"
+    )
+    command.add_argument(
+        "--labels",
+        type=Path,
+        metavar="FILE",
+        help="table with the columns sample and label, separated by tabs (default: one population)",
+    )
+    add_copying(command, "table of sites to write, .tsv", draws=False)
 
     command = add(
         "resume",

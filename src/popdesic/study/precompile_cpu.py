@@ -74,6 +74,7 @@ from ..population import (
     equilibrium_cpu,
     homozygous_runs_cpu,
     plane_counts_cpu,
+    sweeps_cpu,
 )
 from ..relatives import expected_genotypes_cpu, matches_cpu, one_against_all_cpu, screen_cpu
 
@@ -239,6 +240,7 @@ def sums_of_populations() -> None:
     bits = "uint64[::1], uint64[::1], int64, int64"
     numbers = "int64[::1], int64[::1], float64[::1], uint8[::1], int64[:, ::1]"
     _compile(homozygous_runs_cpu.find_runs, f"({bits}, {numbers})")
+    _compile(sweeps_cpu.shared_loop, "(uint8[:, ::1], float64[::1], boolean[::1])")
 
 
 def segments_of_descent() -> None:

@@ -168,6 +168,7 @@ def test_every_command_has_help_with_an_example(capsys):
     names = make_parser()._subparsers._group_actions[0].choices
     expected = {"init", "check", "plan", "run", "report", "audit", "resume", "path", "tune"}
     expected |= {"place", "profiles", "freeze", "impute", "paint", "ancestry", "forget", "crate"}
+    expected |= {"sweeps"}
     assert expected == set(names)
     assert list(COMMANDS) == list(names)
     for name in names:
