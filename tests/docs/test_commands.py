@@ -184,6 +184,9 @@ WAYS: dict[str, Way] = {
     },
     ".venv/bin/popdesic ancestry TARGET.vcf.gz --reference REFERENCE.npz --labels LABELS.tsv "
     "-o TRACTS.tsv": named("tests/unit/cohort/test_ancestry_file.py"),
+    ".venv/bin/popdesic sweeps REFERENCE.npz --labels LABELS.tsv -o SWEEPS.tsv": named(
+        "tests/unit/population/test_sweeps.py"
+    ),
     ".venv/bin/pytest tests/golden/test_copied_chromosome.py -s": COLLECT,
     ".venv/bin/pytest tests/golden/test_copied_cohort.py -s": COLLECT,
     "bcftools view --samples ^NAME": named("what a user does to a file of their own"),
@@ -350,6 +353,7 @@ WAYS: dict[str, Way] = {
         f"popdesic {name}": named("shown whole in docs/painting.md")
         for name in ("paint", "ancestry")
     },
+    "popdesic sweeps": named("shown whole in docs/population.md"),
     "popdesic profiles": named("shown whole in docs/samples.md"),
     "popdesic --version": named("tests/workflow/test_wheel.py"),
     "popdesic resume": named("shown whole on the same page's neighbours"),
