@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..cohort.ancestry_file import read_labels
 from ..cohort.haplotype_panel import frozen_for, reference_files
+from ..cohort.label_table import read_labels
 from ..cohort.paint_batches import unpacked
 from ..core.errors import UserError
 from ..core.files import beside, require_output
