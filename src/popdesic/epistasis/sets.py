@@ -348,11 +348,12 @@ def set_p_values(found: SetScores) -> dict[str, float | int]:
 
 
 def minor_counts(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Counts of the minor allele, int8 (n_people, n_sites), the most frequent where missing; and
-    whether REF is the minor one, bool (n_sites,)."""
-    counts = np.stack([(genotypes == c).sum(axis=0) for c in range(3)])
-    filled = np.where(genotypes < 0, counts.argmax(axis=0).astype(np.int8), genotypes)
-    flipped = filled.mean(axis=0) > 1
+    """Counts of the minor allele, int8 (n_people, n_sites), the most frequent where missing, of
+    equally frequent ones the smallest; and whether REF is the minor one, bool (n_sites,)."""
+    zero, one, two = ((genotypes == c).sum(axis=0) for c in range(3))
+    frequent = np.where(two > np.maximum(zero, one), 2, one > zero).astype(np.int8)
+    filled = np.where(genotypes < 0, frequent, genotypes)
+    flipped = filled.sum(axis=0) > len(filled)
     return np.where(flipped, 2 - filled, filled).astype(np.int8), flipped
 
 
