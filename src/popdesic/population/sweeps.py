@@ -45,7 +45,7 @@ class SiteScores(NamedTuple):
     nsl: np.ndarray
 
 
-class Windows(NamedTuple):
+class HaplotypeWindows(NamedTuple):
     """Haplotypes in windows of sites that vary in a population.
 
     Attributes
@@ -71,7 +71,7 @@ def varying_sites(alleles: np.ndarray) -> np.ndarray:
     return np.flatnonzero((counts > 0) & (counts < alleles.shape[1]))
 
 
-def common_sites(alleles: np.ndarray) -> np.ndarray:
+def is_common(alleles: np.ndarray) -> np.ndarray:
     """Whether the minor allele frequency is `LEAST_MAF` or more, for each row."""
     share = alleles.mean(axis=1) if alleles.shape[1] else np.zeros(len(alleles))
     return np.minimum(share, 1 - share) >= LEAST_MAF
@@ -109,7 +109,7 @@ def score_sites(
     """iHS and nSL of one population, not standardised: alleles uint8 (n_sites, n_haplotypes)."""
     sites = varying_sites(alleles)
     few = np.ascontiguousarray(alleles[sites])
-    wanted = common_sites(few)
+    wanted = is_common(few)
     found = _both_sides(few, map_steps(cm[sites], pos[sites]), wanted, threads)[wanted]
     return SiteScores(
         sites[wanted],
@@ -134,7 +134,7 @@ def compare_populations(
     """
     together = np.concatenate(populations, axis=1)
     varying = varying_sites(together)
-    wanted = common_sites(together[varying])
+    wanted = is_common(together[varying])
     steps = map_steps(cm[varying], pos[varying])
     areas = [
         _both_sides(np.ascontiguousarray(one[varying]), steps, wanted, threads)[wanted, 2]
@@ -144,7 +144,7 @@ def compare_populations(
     return varying[wanted], np.stack(pairs, axis=1)
 
 
-def window_haplotypes(alleles: np.ndarray) -> Windows:
+def window_haplotypes(alleles: np.ndarray) -> HaplotypeWindows:
     """Garud's H of one population: alleles uint8 (n_sites, n_haplotypes)."""
     sites, n = varying_sites(alleles), alleles.shape[1]
     starts = range(0, len(sites) - WINDOW + 1, STEP)
@@ -157,7 +157,7 @@ def window_haplotypes(alleles: np.ndarray) -> Windows:
         h12, h123 = (shares[:k].sum() ** 2 + (shares[k:] ** 2).sum() for k in (2, 3))
         row[:] = h1, h12, h123, (h1 - shares[0] ** 2) / h1
     first = np.array(starts, np.int64)
-    return Windows(sites[first], sites[first + WINDOW - 1], *rows.T)
+    return HaplotypeWindows(sites[first], sites[first + WINDOW - 1], *rows.T)
 
 
 def standardised(scores: np.ndarray, frequency: np.ndarray | None = None) -> np.ndarray:

@@ -56,7 +56,7 @@ def _integral(counts, pairs, site, steps):
     return np.nan
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, cache=True)
 def shared_loop(alleles, steps, wanted):
     """What haplotypes share on the lower side of each site.
 
