@@ -3,10 +3,9 @@
     python tests/bench/bench_compare_gpu.py [--sites 50000] [--samples 10000] [--quick]
 
 LD: all pairs of sites, r2 in float32 on the device, none missing; the limit is 3 products at the
-rate of wgmma measured in the same run. Then the pairs with r2 >= 0.2, complete and with missing
-calls, selected where the products left their sums. Identity: 32 queries, the best 10 of each; the
-limit is one read of the database at the rate of a device copy, or a plain copy where it streams
-from pinned memory. Medians of device events after a warm-up; random planes drawn on the device.
+rate of wgmma measured in the same run. Identity: 32 queries, the best 10 of each; the limit is one
+read of the database at the rate of a device copy, or a plain copy where it streams from pinned
+memory. Medians of device events after a warm-up; random planes drawn on the device.
 """
 
 from __future__ import annotations
@@ -20,18 +19,12 @@ import numpy as np
 from bench_bitgemm_gpu import draw_planes, measure_limits, time_events
 
 from popdesic.engine import compile_gpu, devices, layout, variants
-from popdesic.engine.backend_gpu import GpuBackend
-from popdesic.engine.bitgemm_plan import plan_products
-from popdesic.engine.plane_parts import PlaneParts
-from popdesic.engine.site_pairs_gpu import R2Squares, r2_of_tiles
-from popdesic.engine.terms import LD, Planes
-from popdesic.engine.tiles_gpu import TileSums
+from popdesic.engine.site_pairs_gpu import R2Squares
+from popdesic.engine.terms import Planes
 from popdesic.relatives.matches_gpu import matches_of_parts, stream_parts
 
 TERA = 1e12
 BEST = 10
-#: Smallest r2 of a listed pair.
-LEAST = 0.2
 
 
 def bench_ld(device: devices.Device, n_sites: int, n_samples: int, repeats: int) -> None:
@@ -66,35 +59,6 @@ def bench_ld(device: devices.Device, n_sites: int, n_samples: int, repeats: int)
         a, b = (bits[x].sum(axis=0, dtype=np.int64) for x in (i, j))
         worst = max(worst, abs(np.corrcoef(a, b)[0, 1] ** 2 - float(out[i, j])))
     print(f"largest error of 200 r2 against float64: {worst:.1e}")
-
-
-def bench_ld_pairs(device: devices.Device, n_sites: int, n_samples: int, repeats: int) -> None:
-    """Selected pairs of all: by the fused kernel, and by sums, complete and with missing calls."""
-    print(
-        f"\nLD, {n_sites} sites x {n_samples} samples, pairs with r2 >= {LEAST}, packing included"
-    )
-    backend, ends = GpuBackend(), np.full(n_sites, n_sites)
-    work, first = n_sites * (n_sites - 1) / 2 * n_samples, None
-    for name, masked in (("fused", False), ("sums", False), ("sums, with missing calls", True)):
-        if name == "fused" and device.capability != 90:
-            continue
-        planes = Planes(draw_planes(n_sites, n_samples, masked=masked), n_samples)
-        if masked:
-            planes.words[:, :2] &= planes.words[:, 2:]  # missing calls are no carriers
-        products = sum(len(one.steps) for one in plan_products(LD, not masked).passes)
-
-        def run(name: str = name, planes: Planes = planes) -> None:
-            if name == "fused":
-                R2Squares(planes.words, n_samples, device).pairs(ends, LEAST)
-            else:
-                r2_of_tiles(TileSums(backend, PlaneParts.of([planes])), ends, LEAST, device)
-
-        rate = work / time_events(run, repeats)
-        first = first or rate
-        print(
-            f"{name}: {work / rate * 1e3:.2f} ms, {rate / TERA:.0f} T site-pairs/s, "
-            f"{rate / first:.0%} of the first; {products} products"
-        )
 
 
 def device_copy_rate() -> float:
@@ -170,8 +134,6 @@ def main() -> None:
     device = compile_gpu.current_device()
     print(device.name)
     bench_ld(device, options.sites, options.samples, options.repeats)
-    cupy.get_default_memory_pool().free_all_blocks()
-    bench_ld_pairs(device, options.sites, options.samples, options.repeats)
     cupy.get_default_memory_pool().free_all_blocks()
     bench_identity(device, options.profiles, options.repeats)
     bench_streamed(device, options.profiles)

@@ -183,7 +183,6 @@ KERNELS = [
     ("distance/points", "75", ()),
     ("engine/band", "75", ()),
     ("engine/site_pairs", "75", ()),
-    ("engine/correlated", "75", (("N_OUTPUTS", 6),)),
     *(
         (f"engine/{file}", arch, (("TILES", tiles),))
         for file in ("code_sums", "genotype_passes")

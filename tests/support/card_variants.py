@@ -11,8 +11,8 @@ from popdesic.engine import genotype_plan, minplus_plan, tune_plan
 from popdesic.engine.columns import WIDTH
 from popdesic.engine.devices import scan_kernels
 from popdesic.engine.genotype_plan import PASS_THREADS, SUM_WARPS
-from popdesic.engine.site_pairs_plan import BAND_WARPS, SUM_THREADS
-from popdesic.engine.terms import LD, PRODUCT, SQUARED
+from popdesic.engine.site_pairs_plan import BAND_WARPS
+from popdesic.engine.terms import PRODUCT, SQUARED
 from popdesic.engine.variants import MICRO_KERNELS, defines_of, launch_shape
 from popdesic.epistasis import scan_plan as plans
 from popdesic.ibd import candidates_plan
@@ -243,8 +243,6 @@ def others(card: Card) -> Iterator[Compiled]:
         defines = (("COUNT_BYTES", size),)
         yield Compiled(f"populations {size}", "population/group_counts", defines, threads)
     yield Compiled("band", "engine/band", (), {"band_r2": 32 * BAND_WARPS})
-    threads, defines = {"select_correlated": SUM_THREADS}, (("N_OUTPUTS", len(LD.outputs)),)
-    yield Compiled("correlated", "engine/correlated", defines, threads)
     if matches_plan.can_find_matches(device, None):
         threads = {"scan_profiles": 32 * SCAN_WARPS, "keep_best": KEEP_THREADS}
         for planes in (1, 2, 3):

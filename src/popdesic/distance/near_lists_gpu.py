@@ -8,7 +8,7 @@ import numpy as np
 
 from ..engine.compile_gpu import load_function
 from ..engine.devices import Device
-from ..engine.tile_plan import Bounds, TileOfSums
+from ..engine.tile_plan import Bounds
 from .nearest import NOBODY, Nearest
 from .nearest_plan import (
     FILTER_THREADS,
@@ -16,6 +16,7 @@ from .nearest_plan import (
     LIST_ROOM,
     LISTS,
     LimitForm,
+    TileOfSums,
     filter_grid,
 )
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..engine.compile_gpu import load_function
 from ..engine.devices import Device
 from ..engine.layout import divide_up
-from ..engine.tile_plan import Tiles, tile_side
+from ..engine.tile_plan import tile_side
 from . import nearest_plan
 from .near_lists_gpu import Lists, Offers
 from .nearest import Measure, Nearest, Scaled, checked_points
@@ -22,6 +22,7 @@ from .nearest_plan import (
     POINT_TILE,
     WHOLE,
     LimitForm,
+    Tiles,
     TilesBetween,
     ordered_tiles,
     tiles_between,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..engine.layout import KernelSource, divide_up
+from ..engine.plane_parts import PlaneParts
 from ..engine.terms import KINSHIP, Planes, Terms
-from ..engine.tile_plan import Bounds, TileOfSums
+from ..engine.tile_plan import Bounds
 from .nearest import (
     MOST_NEIGHBORS,
     NOBODY,
@@ -60,6 +61,28 @@ BANDS = ((0, 7), (7, 10), (10, 13), (13, 31))
 WHOLE = ((0, 31),)
 #: Error of a float32 comparison of counts: three roundings of 2**-24, and room.
 COUNT_ROUNDING = 1e-6
+
+
+class TileOfSums(Protocol):
+    """Sums of one tile on the device (`tiles.Sums`)."""
+
+    plan: Any
+
+    def arguments(self) -> tuple: ...
+
+
+class Tiles(Protocol):
+    """Sums of tiles on the device (`tiles.TileSums`)."""
+
+    #: Of all samples; and those on the device, if they are there.
+    planes: PlaneParts
+    held: Any
+
+    def side(self, terms: Terms) -> int: ...
+
+    def block(self, bounds: Bounds) -> Planes: ...
+
+    def multiply(self, rows: Bounds, columns: Bounds, terms: Terms) -> TileOfSums: ...
 
 
 class TilesBetween(Protocol):

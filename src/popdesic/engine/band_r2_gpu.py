@@ -10,6 +10,9 @@ from .devices import Device
 from .site_pairs_plan import BAND, BAND_WARPS
 from .terms import Planes
 
+#: Samples up to which sums of one pair fit 31 bits: four for each.
+MOST_SAMPLES = (1 << 31) // 4
+
 
 def band_r2(planes: Planes, ends: np.ndarray, first: int, last: int, device: Device) -> np.ndarray:
     """`band_r2` of some rows: float64 (last - first, width)."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from .backend import Backend, on_cpu
-from .plane_parts import PlaneParts
 from .terms import LD, PRODUCT, Planes
 
 #: Called with rows, columns (int64) and r2 (float64) of all pairs of a block of sites.
@@ -85,21 +84,14 @@ def r2_pairs(
         Over jointly called samples. Ordered by row, then column; the same from every backend.
     """
     if backend.name == "gpu" and not is_narrow(ends):
-        from .site_pairs_gpu import r2_candidates, r2_of_tiles
-        from .site_pairs_plan import MOST_SAMPLES
+        from .site_pairs_gpu import r2_candidates
         from .stream_gpu import device_errors
-        from .tiles_gpu import TileSums
 
-        if planes.n_sites <= MOST_SAMPLES:
-            with device_errors(f"the correlations of {planes.n_samples} sites"):
-                asked = ends, least, backend.device
-                candidates, found = r2_candidates(planes, *asked, backend.free_bytes()), None
-                if candidates is None:
-                    found = r2_of_tiles(TileSums(backend, PlaneParts.of([planes])), *asked)
+        with device_errors(f"the correlations of {planes.n_samples} sites"):
+            candidates = r2_candidates(planes, ends, least, backend.device)
+        if candidates is not None:
             if on_block is not None:
                 show_sampled_blocks(backend, planes, ends, on_block)
-            if found is not None:
-                return found
             return exact_pairs(planes, *candidates, least, backend.threads)
     return r2_pairs_by_blocks(backend, planes, ends, least, on_block)
 
@@ -125,8 +117,8 @@ def band_r2(
         the window, and where a site does not vary. The same bytes from every backend.
     """
     if backend.name == "gpu":
+        from .band_r2_gpu import MOST_SAMPLES
         from .band_r2_gpu import band_r2 as on_gpu
-        from .site_pairs_plan import MOST_SAMPLES
         from .stream_gpu import device_errors
 
         if planes.n_sites <= MOST_SAMPLES:

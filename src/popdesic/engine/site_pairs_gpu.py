@@ -10,23 +10,8 @@ from .bitgemm_plan import plan_products
 from .compile_gpu import load_function
 from .devices import Device
 from .layout import BLOCK_ROWS, STAGE_WORDS, divide_up, layout_tiles, packed_bytes
-from .site_pairs_plan import (
-    CORRELATED,
-    PAIRS_CAPACITY,
-    ROUNDING,
-    SELECT,
-    SELECT_COLUMNS,
-    SELECT_ROWS,
-    SELECT_SUMS,
-    SQUARE_SITES,
-    SUM_ROWS,
-    SUM_THREADS,
-    blocks_of_rows,
-    serves,
-    tiles_of_windows,
-)
-from .terms import LD, PRODUCT, Planes
-from .tile_plan import Bounds, TileOfSums, Tiles
+from .site_pairs_plan import ROUNDING, SELECT, SELECT_COLUMNS, SELECT_ROWS, blocks_of_rows, serves
+from .terms import PRODUCT, Planes
 from .variants import (
     MICRO_KERNELS,
     SLOT_BYTES,
@@ -38,10 +23,10 @@ from .variants import (
     step_table,
 )
 
-#: `CORRELATED` with numbers of sites of a whole contig.
-_FOUND = np.dtype([("row", np.int64), ("column", np.int64), ("r2", np.float64)])
-#: Pairs of a tile that there is room for at first, and at most: more come by fewer rows at a time.
-LEAST_FOUND, MOST_FOUND = 1 << 16, 1 << 23
+#: Correlations of one square of sites: 1 GiB of float32.
+SQUARE_SITES = 1 << 14
+#: Pairs of sites that one launch has room for at first.
+PAIRS_CAPACITY = 1 << 24
 
 
 class R2Squares:
@@ -172,82 +157,14 @@ class R2Squares:
 
 
 def r2_candidates(
-    planes: Planes, ends: np.ndarray, least: float, device: Device, free_bytes: int
+    planes: Planes, ends: np.ndarray, least: float, device: Device
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Pairs of variant-major planes within their windows that may reach `least`.
 
     float32 rounding is allowed for: every pair with r2 >= least is among them, with some just
-    below. None where this device or data need `r2_of_tiles`.
+    below. None where this device or data need the general path.
     """
-    if not serves(device, planes, free_bytes):
+    if not serves(device, planes):
         return None
-    words = cupy.asarray(np.ascontiguousarray(planes.words))
-    return R2Squares(words, planes.n_sites, device).pairs(ends, least - ROUNDING)
-
-
-def r2_of_tiles(
-    tiles: Tiles, ends: np.ndarray, least: float, device: Device
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`r2_pairs` of any sites and samples, on any device: selected where the sums were left."""
-    select = _Correlated(least, device)
-    for rows, columns in tiles_of_windows(ends, min(tiles.side(LD), SQUARE_SITES)):
-        inside = np.clip(ends[slice(*rows)] - columns[0], 0, columns[1] - columns[0])
-        select.add(tiles.multiply(rows, columns, LD), rows, columns, inside)
-    return select.result()
-
-
-class _Correlated:
-    """Correlated pairs of tiles of sums."""
-
-    def __init__(self, least: float, device: Device) -> None:
-        defines = (("N_OUTPUTS", len(LD.outputs)),)
-        self.kernel = load_function(SELECT_SUMS, "select_correlated", defines, device.capability)
-        self.least = np.float64(least)
-        self.buffer = cupy.empty(LEAST_FOUND * CORRELATED.itemsize, np.uint8)
-        self.count = cupy.zeros(1, np.uint64)
-        self.parts = [np.zeros(0, _FOUND)]
-
-    def add(self, sums: TileOfSums, rows: Bounds, columns: Bounds, ends: np.ndarray) -> None:
-        """Those of one tile; `ends` of its rows, counted from its first column."""
-        n_rows = rows[1] - rows[0]
-        ends_there, own = cupy.asarray(ends.astype(np.int32)), rows == columns
-        first, step = 0, n_rows
-        while first < n_rows:
-            last = min(first + step, n_rows)
-            n_found = self._select(sums, (first, last), columns, own, ends_there)
-            if n_found > MOST_FOUND and step > SUM_ROWS:
-                step = max(SUM_ROWS, step // 2)
-            elif n_found * CORRELATED.itemsize > len(self.buffer):
-                self.buffer = cupy.empty(n_found * CORRELATED.itemsize, np.uint8)
-            else:
-                there = self.buffer[: n_found * CORRELATED.itemsize].get().view(CORRELATED)
-                part = there.astype(_FOUND)
-                part["row"] += rows[0]
-                part["column"] += columns[0]
-                self.parts.append(part)
-                first = last
-
-    def _select(
-        self, sums: TileOfSums, rows: Bounds, columns: Bounds, own: bool, ends: cupy.ndarray
-    ) -> int:
-        """Pairs of some rows of a tile into the buffer; how many there are."""
-        self.count.fill(0)
-        self.kernel(
-            (
-                divide_up(columns[1] - columns[0], 4 * SUM_THREADS),
-                divide_up(rows[1] - rows[0], SUM_ROWS),
-            ),
-            (SUM_THREADS,),
-            (
-                *sums.arguments(),
-                *map(np.int32, (*rows, own)),
-                *(ends, self.least, self.buffer, self.count),
-                np.uint64(len(self.buffer) // CORRELATED.itemsize),
-            ),
-        )
-        return int(self.count[0])
-
-    def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        found = np.concatenate(self.parts)
-        found = found[np.lexsort((found["column"], found["row"]))]
-        return tuple(np.ascontiguousarray(found[name]) for name in _FOUND.names)
+    squares = R2Squares(cupy.asarray(np.ascontiguousarray(planes.words)), planes.n_sites, device)
+    return squares.pairs(ends, least - ROUNDING)

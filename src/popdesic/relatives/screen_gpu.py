@@ -16,6 +16,8 @@ from ..distance.nearest_plan import (
     FILTER_THREADS,
     WHOLE,
     LimitForm,
+    TileOfSums,
+    Tiles,
     TilesBetween,
     filter_grid,
     ordered_tiles,
@@ -24,7 +26,7 @@ from ..distance.nearest_plan import (
 from ..engine.compile_gpu import load_function
 from ..engine.devices import Device
 from ..engine.terms import KINSHIP
-from ..engine.tile_plan import Bounds, TileOfSums, Tiles
+from ..engine.tile_plan import Bounds
 from .matches import NEVER, TopMatches
 from .screen import PAIR_WORDS, SCREEN, Screen, Screened
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from oracles.reference import draw_genotypes, make_planes
@@ -80,62 +78,10 @@ def test_fused_correlations_are_for_hopper_and_complete_sites():
         Planes(np.zeros((2, 2, 8), np.uint64), 500),
         Planes(np.zeros((2, 3, 8), np.uint64), 500),
     )
-    needed = site_pairs_plan.fused_bytes(complete)
-    assert site_pairs_plan.serves(HOPPER, complete, needed)
-    assert not site_pairs_plan.serves(HOPPER, complete, needed - 1)
-    assert not site_pairs_plan.serves(AMPERE, complete, needed)
-    assert not site_pairs_plan.serves(HOPPER, masked, needed)
-    most = site_pairs_plan.MOST_SAMPLES
-    assert site_pairs_plan.serves(HOPPER, Planes(complete.words, most), needed)
-    assert not site_pairs_plan.serves(HOPPER, Planes(complete.words, most + 1), needed)
-
-
-@pytest.mark.parametrize("n", [30, 20_001, 500_000, site_pairs_plan.MOST_SAMPLES])
-def test_float32_misses_a_correlation_by_less_than_the_margin(n):
-    """The steps of `squared_correlation` in bitgemm_wgmma.cu, beside fractions."""
-    rng, worst, one = np.random.default_rng(n), 0.0, np.float32
-    for _ in range(300):
-        shares = rng.dirichlet(np.full(9, rng.choice([0.03, 0.3, 3])))
-        table = rng.multinomial(n, shares).reshape(3, 3).tolist()
-        if rng.random() < 0.5:  # sites that are alike
-            table = [
-                [x if i == j or i * j == 2 else 0 for j, x in enumerate(row)]
-                for i, row in enumerate(table)
-            ]
-        total, by_a = sum(map(sum, table)), [sum(row) for row in table]
-        by_b = [sum(column) for column in zip(*table, strict=True)]
-        product = sum(i * j * table[i][j] for i in range(3) for j in range(3))
-        sums, spreads = [], []
-        for counts in (by_a, by_b):
-            sums.append(counts[1] + 2 * counts[2])
-            spreads.append(total * (counts[1] + 4 * counts[2]) - sums[-1] ** 2)
-        if min(spreads) <= 0:
-            continue
-        covariance = total * product - sums[0] * sums[1]
-        assert max(abs(covariance), *spreads) < 2**63
-        assert product < 2**31
-        scales = [one(1 / np.sqrt(np.float64(spread))) for spread in spreads]
-        r = one(np.int64(covariance)) * scales[0] * scales[1]
-        exact = Fraction(covariance**2, spreads[0] * spreads[1])
-        worst = max(worst, abs(float(Fraction(float(r * r)) - exact)))
-    assert 0 < worst <= 1.3e-6 < site_pairs_plan.ROUNDING
-
-
-@pytest.mark.parametrize(
-    ("n", "width", "most"), [(1, 1, 100), (50, 7, 20), (64, 64, 16), (90, 0, 9)]
-)
-def test_tiles_hold_every_pair_of_the_windows_once(n, width, most, monkeypatch):
-    monkeypatch.setattr(site_pairs_plan, "LEAST_SIDE", 8)
-    rows = np.arange(n)
-    ends = np.minimum(rows + 1 + np.random.default_rng(n).integers(0, width + 1, n), n)
-    ends = np.maximum.accumulate(ends)
-    times = np.zeros((n, n), int)
-    for (first, last), (at, end) in site_pairs_plan.tiles_of_windows(ends, most):
-        assert 0 < last - first <= most
-        assert 0 < end - at <= most
-        times[first:last, at:end] += 1
-    inside = (rows > rows[:, None]) & (rows < ends[:, None])
-    assert (times[inside] == 1).all()
+    assert site_pairs_plan.serves(HOPPER, complete)
+    assert not site_pairs_plan.serves(AMPERE, complete)
+    assert not site_pairs_plan.serves(HOPPER, masked)
+    assert not site_pairs_plan.serves(HOPPER, Planes(complete.words, 20_001))
 
 
 def test_fused_searches_are_for_devices_with_mma():
