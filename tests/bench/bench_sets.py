@@ -2,7 +2,7 @@
 
     python tests/bench/bench_sets.py [--studies 100] [--sets 50] [--sites 8] [--people 2000]
         [--scenes NAME ...] [--first-seed 0] [--planted 200] [--timed 20] [--joined 20]
-        [--joining 1000] [--biobank 0] [--biobank-people 300000] [--traits 52] [--device cpu]
+        [--joining 1000] [--biobank 0] [--biobank-people 300000] [--phenotypes 52] [--device cpu]
         [--jobs 2] [--quick]
 
 The first table has shares of null sets (tests/scenes/interactions/sets.py: LD, main effects,
@@ -25,7 +25,7 @@ scores, and of tests of all sets from the scores that are kept. Tests of the dis
 first one, are kept too. `share`: what the tenth takes, over a tenth of what all ten take, of scores
 alone and of both. Goal: at most 1.1.
 
-The fifth one is a biobank: `--traits` numbers of the same `--biobank-people`, in `--biobank` sets
+The fifth one is a biobank: `--phenotypes` numbers of the same `--biobank-people`, in `--biobank` sets
 of 25 sites (0: none), of which 8 differ, on all CPUs and `--device`. It has the time of
 `scan_sets`, and what 9 515 sets take if all are like these, from genotypes in memory. Goal on one
 GPU: 10 minutes.
@@ -148,7 +148,7 @@ def biobank(options) -> None:
     people, sites = options.biobank_people, 5 if options.quick else TIMED_SITES
     study = null_study("number", 1, people, DIFFERENT, sites)
     rng = np.random.default_rng(51)
-    traits = study.phenotype[:, None] + rng.normal(size=(people, options.traits))
+    traits = study.phenotype[:, None] + rng.normal(size=(people, options.phenotypes))
     members = list(study.sets.values())
     sets = {f"set{k}": members[k % DIFFERENT] for k in range(options.biobank)}
 
@@ -172,7 +172,7 @@ def biobank(options) -> None:
         "met" if minutes <= MINUTES else "missed",
     )
     title = (
-        f"{options.traits} numbers x {people} people, sets of {sites} sites; {GENES} extrapolated"
+        f"{options.phenotypes} numbers x {people} people, sets of {sites} sites; {GENES} extrapolated"
     )
     head = ("device", "CPUs", "sets run", "wall ms a set", "CPU ms a set", "minutes")
     print_table(title, (*head, "p beside one number", f"goal: {MINUTES}"), [row])
@@ -263,7 +263,7 @@ def main() -> None:
     parser.add_argument("--joining", type=int, default=1000, help="people of such a cohort")
     parser.add_argument("--biobank", type=int, default=0, help="sets of a biobank; 0: none")
     parser.add_argument("--biobank-people", type=int, default=300_000, help="of a biobank")
-    parser.add_argument("--traits", type=int, default=52, help="of a biobank")
+    parser.add_argument("--phenotypes", type=int, default=52, help="of a biobank")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="of a biobank")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     options = commandline.parse(
