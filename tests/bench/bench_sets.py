@@ -25,8 +25,8 @@ scores, and of tests of all sets from the scores that are kept. Tests of the dis
 first one, are kept too. `share`: what the tenth takes, over a tenth of what all ten take, of scores
 alone and of both. Goal: at most 1.1.
 
-The fifth one is a biobank: `--phenotypes` numbers of the same `--biobank-people`, in `--biobank` sets
-of 25 sites (0: none), of which 8 differ, on all CPUs and `--device`. It has the time of
+The fifth one is a biobank: `--phenotypes` numbers of the same `--biobank-people`, in `--biobank`
+sets of 25 sites (0: none), of which 8 differ, on all CPUs and `--device`. It has the time of
 `scan_sets`, and what 9 515 sets take if all are like these, from genotypes in memory. Goal on one
 GPU: 10 minutes.
 """
@@ -172,7 +172,8 @@ def biobank(options) -> None:
         "met" if minutes <= MINUTES else "missed",
     )
     title = (
-        f"{options.phenotypes} numbers x {people} people, sets of {sites} sites; {GENES} extrapolated"
+        f"{options.phenotypes} numbers x {people} people, sets of {sites} sites; "
+        f"{GENES} extrapolated"
     )
     head = ("device", "CPUs", "sets run", "wall ms a set", "CPU ms a set", "minutes")
     print_table(title, (*head, "p beside one number", f"goal: {MINUTES}"), [row])
