@@ -319,6 +319,8 @@ WAYS: dict[str, Way] = {
                 "ingest.py --fields GT --samples 2000 --sites 30000 --repeats 2",
                 "rare.py --products --samples 2000 --length 2000000",
                 "rare.py --passes --samples 10000 --length 150000",
+                "rare.py --axes --samples 200000 --length 40000 --copies 60 --device gpu "
+                "--threads 16",
                 "compare.py --searches",
                 "pca.py --device gpu --threads 16 --no-matrix",
             ),

@@ -46,7 +46,7 @@ def test_every_goal_has_its_figure_command_machine_and_date():
         assert re.fullmatch(r"\d{1,2} Nov 2026", date), what
         link = re.search(r"\]\(([^)#]+)", page)[1]
         said = (ROOT / "docs" / link).read_text("utf-8")
-        figure = re.search(r"[\d.]+", measured)[0]
+        figure = re.search(r"\d{1,3}(?: \d{3})+|[\d.]+", measured)[0]
         assert re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d])", said), what
         assert (stem or file) in said, what
 
