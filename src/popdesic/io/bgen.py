@@ -73,8 +73,8 @@ class Site(NamedTuple):
         return f"site {self.chrom}:{self.pos} ({self.name})"
 
 
-def bgen_text(path: Path, piece_bytes: int) -> tuple[bytes, Iterator[bytes]]:
-    """Header of the VCF of a BGEN file, and its records in pieces of about `piece_bytes`.
+def bgen_text(path: Path) -> tuple[bytes, Iterator[bytes]]:
+    """Header of the VCF of a BGEN file, and its records one by one.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def bgen_text(path: Path, piece_bytes: int) -> tuple[bytes, Iterator[bytes]]:
         The file is of another layout, cut short or damaged, or its samples have no names.
     """
     header = read_bgen_header(path)
-    return ("\t".join([_HEAD, *header.samples]) + "\n").encode(), _records(path, piece_bytes)
+    return ("\t".join([_HEAD, *header.samples]) + "\n").encode(), _records(path)
 
 
 def read_bgen_header(path: Path) -> BgenHeader:
@@ -243,20 +243,12 @@ def hard_calls(site: Site) -> tuple[np.ndarray, dict[int, np.ndarray]]:
     return called, calls
 
 
-def _records(path: Path, piece_bytes: int) -> Iterator[bytes]:
+def _records(path: Path) -> Iterator[bytes]:
     """The records as text."""
-    parts: list[bytes] = []
-    size = 0
     for site in bgen_sites(path):
         alt = ",".join(site.alleles[1:]) or "."
         fixed = [site.chrom, str(site.pos), site.name, site.alleles[0], alt, ".", ".", ".", "GT"]
-        parts += ["\t".join(fixed).encode(), _calls(site), b"\n"]
-        size += sum(map(len, parts[-3:]))
-        if size >= piece_bytes:
-            yield b"".join(parts)
-            parts, size = [], 0
-    if parts:
-        yield b"".join(parts)
+        yield b"".join(["\t".join(fixed).encode(), _calls(site), b"\n"])
 
 
 def _calls(site: Site) -> bytes:

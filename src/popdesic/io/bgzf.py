@@ -226,6 +226,20 @@ def read_near(path: Path, compression: str, start: int, n_bytes: int) -> tuple[b
         return bytes(text), taken
 
 
+def join_pieces(records: Iterable[bytes], piece_bytes: int) -> Iterator[Plain]:
+    """Yield records that are made one by one in pieces of about `piece_bytes`."""
+    parts: list[bytes] = []
+    size = 0
+    for record in records:
+        parts.append(record)
+        size += len(record)
+        if size >= piece_bytes:
+            yield Plain(b"".join(parts))
+            parts, size = [], 0
+    if parts:
+        yield Plain(b"".join(parts))
+
+
 def _damaged(path: Path, reason: str) -> UserError:
     reason = reason.rstrip(".")
     return UserError(f"{path} is cut short or damaged ({reason}); copy or compress it again.")

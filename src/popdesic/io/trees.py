@@ -42,8 +42,8 @@ class _Opened(NamedTuple):
     contig: str
 
 
-def trees_text(path: Path, piece_bytes: int) -> tuple[bytes, Iterator[bytes]]:
-    """Header of the VCF of a tree sequence, and its records in pieces of about `piece_bytes`.
+def trees_text(path: Path) -> tuple[bytes, Iterator[bytes]]:
+    """Header of the VCF of a tree sequence, and its records one by one.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def trees_text(path: Path, piece_bytes: int) -> tuple[bytes, Iterator[bytes]]:
         tskit is not installed, the file is damaged, has no samples, or its alleles are no bases.
     """
     opened = _open(path)
-    return opened.header.encode(), _records(opened, piece_bytes)
+    return opened.header.encode(), _records(opened)
 
 
 def count_tree_sites(path: Path) -> int:
@@ -138,10 +138,8 @@ def _numbered(base: str, n: int) -> list[str]:
     return [f"{base}_{k}" for k in range(n)]
 
 
-def _records(opened: _Opened, piece_bytes: int) -> Iterator[bytes]:
+def _records(opened: _Opened) -> Iterator[bytes]:
     """The records as text."""
-    parts: list[bytes] = []
-    size = 0
     row = np.empty((len(opened.nodes), 2), np.uint8)
     row[:, 0] = opened.before
     for variant in opened.sequence.variants(samples=opened.nodes):
@@ -157,13 +155,7 @@ def _records(opened: _Opened, piece_bytes: int) -> Iterator[bytes]:
                 b"%c%s" % (before, b"." if allele < 0 else b"%d" % allele)
                 for before, allele in zip(opened.before, variant.genotypes, strict=True)
             )
-        parts.append(head.encode() + calls + b"\n")
-        size += len(parts[-1])
-        if size >= piece_bytes:
-            yield b"".join(parts)
-            parts, size = [], 0
-    if parts:
-        yield b"".join(parts)
+        yield head.encode() + calls + b"\n"
 
 
 def _written(allele: str) -> str:

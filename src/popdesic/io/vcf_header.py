@@ -14,7 +14,7 @@ from pathlib import Path
 from ..core.errors import UserError
 from .bgen import MAGIC as BGEN
 from .bgen import MAGIC_AT, bgen_text
-from .bgzf import BgzfBlocks, Plain, find_compression, read_pieces
+from .bgzf import BgzfBlocks, Plain, find_compression, join_pieces, read_pieces
 from .columns import LONGEST_HEADER
 from .person_table import starts_person_table
 from .sites import contig_lengths
@@ -85,11 +85,13 @@ def read_head(
     while len(head) < MAGIC_AT + len(BGEN) and (piece := next(pieces, None)) is not None:
         head += b"".join(piece.read())
     if head.startswith(MAGIC):
-        text, records = trees_text(path, piece_bytes)
-        return _parse_header(path, text, "trees", compression), b"", map(Plain, records)
+        text, records = trees_text(path)
+        header = _parse_header(path, text, "trees", compression)
+        return header, b"", join_pieces(records, piece_bytes)
     if head.startswith(BGEN, MAGIC_AT):
-        text, records = bgen_text(path, piece_bytes)
-        return _parse_header(path, text, "bgen", compression), b"", map(Plain, records)
+        text, records = bgen_text(path)
+        header = _parse_header(path, text, "bgen", compression)
+        return header, b"", join_pieces(records, piece_bytes)
     if head.startswith(b"BCF\x02"):
         # Magic (5 bytes), length of the text (4 bytes), the text, zero-terminated.
         if head[4:5] not in (b"", b"\x02"):

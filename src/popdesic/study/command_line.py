@@ -42,6 +42,16 @@ def make_parser() -> argparse.ArgumentParser:
         text = "what popdesic freeze wrote, or a phased VCF, BCF or VCF-Zarr"
         command.add_argument("--reference", type=Path, required=True, metavar="FILE", help=text)
 
+    def add_reference(command: argparse.ArgumentParser) -> None:
+        text = "what popdesic freeze wrote, or phased VCF, BCF or VCF-Zarr"
+        command.add_argument("reference", type=Path, help=text)
+
+    def add_labels(command: argparse.ArgumentParser, without: str = "") -> None:
+        text = "table with the columns sample and label, separated by tabs"
+        text += f" (default: {without})" if without else ""
+        more = {"required": not without, "metavar": "FILE", "help": text}
+        command.add_argument("--labels", type=Path, **more)
+
     def add_copying(command: argparse.ArgumentParser, out: str, *, draws: bool = True) -> None:
         text = f"{MAP}; a frozen reference has its own"
         command.add_argument("--map", default="", metavar="MAP", help=text)
@@ -336,9 +346,7 @@ def make_parser() -> argparse.ArgumentParser:
         "lists of samples; without --target the list says which group each sample is in.",
         study=False,
     )
-    command.add_argument(
-        "reference", type=Path, help="what popdesic freeze wrote, or phased VCF, BCF or VCF-Zarr"
-    )
+    add_reference(command)
     command.add_argument(
         "--target",
         type=Path,
@@ -357,13 +365,7 @@ def make_parser() -> argparse.ArgumentParser:
         study=False,
     )
     add_targets(command)
-    command.add_argument(
-        "--labels",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="table with the columns sample and label, separated by tabs",
-    )
+    add_labels(command)
     add_copying(command, "table of tracts to write, .tsv")
 
     command = add(
@@ -374,15 +376,8 @@ def make_parser() -> argparse.ArgumentParser:
         "windows are three tables, with a figure of the windows.",
         study=False,
     )
-    command.add_argument(
-        "reference", type=Path, help="what popdesic freeze wrote, or phased VCF, BCF or VCF-Zarr"
-    )
-    command.add_argument(
-        "--labels",
-        type=Path,
-        metavar="FILE",
-        help="table with the columns sample and label, separated by tabs (default: one population)",
-    )
+    add_reference(command)
+    add_labels(command, "one population")
     add_copying(command, "table of sites to write, .tsv", draws=False)
 
     command = add(

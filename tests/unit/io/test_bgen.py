@@ -22,6 +22,7 @@ from popdesic.io.bgen import (
     read_bgen_header,
     remarks_on_bgen,
 )
+from popdesic.io.bgzf import join_pieces
 from popdesic.io.formats import count_sites, read_sample_names
 from popdesic.io.genotypes import unpack_bed
 from popdesic.study.init import init_study
@@ -33,8 +34,8 @@ SITE = ("1", 100, "rs1", ["A", "C"])
 
 def records(path: Path) -> list[list[str]]:
     """Columns of the records, and their calls last."""
-    _, pieces = bgen_text(path, 1 << 10)
-    lines = b"".join(pieces).decode().splitlines()
+    _, texts = bgen_text(path)
+    lines = b"".join(texts).decode().splitlines()
     return [line.split("\t") for line in lines]
 
 
@@ -233,3 +234,11 @@ def test_init_takes_it(tmp_path, monkeypatch):
     _, _, remarks = validate_study({}, Path("study"))
     assert any("north.bgen holds probabilities" in one for one in remarks)
     assert "\nnorth\t../north.bgen\t" in Path("study/config/cohorts.tsv").read_text()
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 10**6])
+def test_records_are_joined_to_pieces(size):
+    records = [b"a" * k for k in (3, 0, 5, 8, 1, 1)]
+    pieces = [b"".join(piece.read()) for piece in join_pieces(iter(records), size)]
+    assert b"".join(pieces) == b"".join(records)
+    assert all(size <= len(piece) < size + 8 for piece in pieces[:-1]) and all(pieces)
