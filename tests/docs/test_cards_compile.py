@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 
 import pytest
@@ -26,8 +27,9 @@ from support.compiling import (
 from popdesic.engine.minplus_plan import RESERVED_BYTES
 
 VARIANTS = [(card, one) for card in CARDS.values() for one in variants_of(card)]
-#: Variants that are compiled without --slow: for every card, for one card instead of all, and the
-#: scans (order, states, ...) by each core on the card that has no better one.
+#: Variants that are compiled without --slow: each of the usual ones for one card, by turns, those
+#: of all cards for the oldest, and the scans (order, states, ...) by each core on the card that has
+#: no better one. --slow compiles every variant for every card.
 USUAL = (
     *("scan mma 3 2 k2 1", "scan mma 3 3 k2 1", "minplus int32", "search 2", "sums 1", "umap"),
     "ibd 128",
@@ -61,19 +63,30 @@ def arch_of(card: Card) -> str:
     return "90a" if card.capability == 90 else str(card.capability)
 
 
-def is_typical(card: Card, one: Compiled) -> bool:
-    """Whether a variant is compiled without --slow.
+def is_usual(card: Card, one: Compiled) -> bool:
+    """Whether a variant is a usual one and this is the card that it is compiled for."""
+    if one.label.endswith(("False 0", "False 1", "1 True 0")):
+        return False
+    for number, start in enumerate(USUAL):
+        if one.label.startswith(start):
+            return card is cards_of(start)[number % len(cards_of(start))]
+    return False
 
-    The scans of each core on one card, and one variant of each kind on all cards.
-    """
+
+@functools.cache
+def cards_of(start: str) -> tuple[Card, ...]:
+    """Cards that launch a variant whose label has this start."""
+    return tuple(dict.fromkeys(card for card, one in VARIANTS if one.label.startswith(start)))
+
+
+def is_typical(card: Card, one: Compiled) -> bool:
+    """Whether a variant is compiled without --slow."""
     kind, *form = one.label.split(maxsplit=2)
     if kind == "scan" and form[0] in CORES_OF.get(card.capability, ()):
         return form[1] in SCANS
     if card.capability == 75 and one.label in OF_ALL_CARDS:
         return True
-    return one.label.startswith(USUAL) and not one.label.endswith(
-        ("False 0", "False 1", "1 True 0")
-    )
+    return is_usual(card, one)
 
 
 def check_fits(card: Card, one: Compiled, name: str, usage: Usage) -> None:

@@ -140,11 +140,11 @@ def _reader(array: np.ndarray, used: np.ndarray) -> Callable[[np.ndarray], np.nd
 def _arrays_of(device: str) -> Arrays:
     """Where products of numbers are summed."""
     backend = backend_for(device) if device != "cpu" else None
-    if backend is None or backend.name == "cpu":
-        return HOST
-    from ..epistasis.set_numbers_gpu import gpu_arrays
+    if backend is not None and backend.name == "gpu":
+        from ..epistasis.set_numbers_gpu import gpu_arrays
 
-    return gpu_arrays(backend.device.index)
+        return gpu_arrays(backend.device.index)
+    return HOST
 
 
 def warn_untested(problems: Mapping[str, str]) -> None:

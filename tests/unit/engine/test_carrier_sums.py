@@ -10,9 +10,9 @@ from oracles.reference import draw_genotypes, evaluate_terms
 from scenes import awkward_terms
 from support.operands import planes_of
 
-from popdesic.engine import carrier_sums_cpu, carrier_sums_plan
+from popdesic.engine import backend_cpu, carrier_sums_cpu, carrier_sums_plan
 from popdesic.engine.backend_cpu import CpuBackend
-from popdesic.engine.carrier_sums_plan import COMMON, FIELD_BITS, FIELDS, CarrierCosts
+from popdesic.engine.carrier_sums_plan import COMMON, FIELD_BITS, FIELDS, CarrierCosts, dense_ns
 from popdesic.engine.terms import KINSHIP, PRODUCT, SQUARED, SQUARED_SUMS, Planes, Terms
 
 TERMS = awkward_terms.TERMS | {"kinship": KINSHIP, "product": PRODUCT, "sums": SQUARED_SUMS}
@@ -34,7 +34,13 @@ def draw_rare(rng, n: int, n_sites: int, missing: float) -> np.ndarray:
 
 @pytest.fixture(params=["by cost", "all"])
 def way(request, monkeypatch) -> str:
-    """Any size is looked at; sites go their way by costs, or all are added by carriers."""
+    """Any size is looked at; sites go their way by costs, or all are added by carriers.
+
+    The costs of dense products are those of 512-bit vectors, whatever CPU this is.
+    """
+    monkeypatch.setattr(
+        backend_cpu, "dense_ns", lambda forms, lanes, popcount: dense_ns(forms, 8, True)
+    )
     monkeypatch.setattr(carrier_sums_plan, "LEAST_NS", 0)
     monkeypatch.setattr(carrier_sums_plan, "LEAST_GAIN", -np.inf)
     if request.param == "all":

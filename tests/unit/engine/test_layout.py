@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -40,6 +41,7 @@ def launch_defines() -> set[str]:
 DEFINED = launch_defines() | {name for one in SOURCES.values() for name, _ in one.defines}
 
 
+@functools.cache
 def constants_of_python() -> set[str]:
     """Upper-case names assigned in the modules that launch kernels."""
     names = set()
