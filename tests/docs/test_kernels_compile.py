@@ -1,4 +1,7 @@
-"""All CUDA sources compile, those of the benchmarks too; no GPU is needed for that."""
+"""All CUDA sources compile, those of the benchmarks too; no GPU is needed for that.
+
+Without --slow, one launch of each file for each capability.
+"""
 
 from __future__ import annotations
 
@@ -210,9 +213,20 @@ def _compiler() -> None:
     require_compiler("90a")
 
 
-@pytest.mark.parametrize(("name", "capability", "defines"), KERNELS)
-def test_kernel_compiles(name, capability, defines):
-    compile_kernel(name, capability, defines)
+def is_first(number: int) -> bool:
+    """Whether a launch is the first of its file for a capability; --slow compiles the others."""
+    return KERNELS[number][:2] not in [one[:2] for one in KERNELS[:number]]
+
+
+@pytest.mark.parametrize("number", [n for n in range(len(KERNELS)) if is_first(n)])
+def test_kernel_compiles(number):
+    compile_kernel(*KERNELS[number])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [n for n in range(len(KERNELS)) if not is_first(n)])
+def test_further_launch_compiles(number):
+    compile_kernel(*KERNELS[number])
 
 
 @pytest.mark.parametrize(("name", "capability", "defines"), [KERNELS[0], KERNELS[3], KERNELS[7]])
