@@ -34,6 +34,13 @@ if workflow.is_main_process and installed and installed.origin:
 if str(PACKAGES) not in sys.path:
     sys.path.insert(0, str(PACKAGES))
 
+NEEDED = [name for name in ("numba", "pandas", "scipy") if importlib.util.find_spec(name) is None]
+if NEEDED:
+    raise WorkflowError(
+        f"Python cannot find {', '.join(NEEDED)}: Snakemake must run where Popdesic is installed. "
+        "Type `make run`, or `pip install .` in the repository and then `popdesic run STUDY`."
+    )
+
 from popdesic.core.errors import UserError
 from popdesic.study.closing import last_line, quiet_interrupts, say_failure_last
 from popdesic.study.configuration import read_config

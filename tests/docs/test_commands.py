@@ -78,6 +78,8 @@ WAYS: dict[str, Way] = {
     "python tests/support/sentences.py": named("tests/docs/test_sentences.py"),
     ".venv/bin/pytest tests/docs/test_hip_compile.py": named("a part of `make test`"),
     "make lint": WHOLE,
+    "snakemake --lint": named("a part of `make lint`"),
+    "snakefmt --check -v": named("a part of `make lint`"),
     "make format": WHOLE,
     "make paper-figures": WHOLE,
     "make lock": Way("whole", " -n", "asks package indices for newer versions"),

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from support.running import jobs_of_plan
 
+from popdesic.study.resources import closing_minutes, expected_minutes, limit_mb, limit_minutes
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -75,6 +77,21 @@ def test_the_table_of_slurm_is_what_rules_request(tmp_path):
         if rule != "scan_epistasis":  # its time follows from a forecast, which is a job
             least = max(job["runtime"] for job in jobs)
             assert least <= minutes <= least + 2, rule
+
+
+def test_the_closure_of_a_hundred_thousand_is_what_its_rule_asks_for():
+    """docs/scaling.md has what `popdesic plan` prints: memory and expected hours on a CPU."""
+    rule = (ROOT / "workflow/rules/geodesic.smk").read_text("utf-8")
+    rule = rule[rule.index("rule close_paths:") : rule.index("rule explain_paths:")]
+    memory, time = (float(cost) for cost in re.findall(r"pairs=(\S+) \* PAIR", rule))
+    text = (ROOT / "docs/scaling.md").read_text("utf-8")
+    for n, said in ((30_000, 51), (100_000, 561)):
+        assert round(limit_mb(memory * n**2) / 1000) == said
+        assert f"{said} GB for {n // 1000} 000" in text
+    minutes = time * n**2 + closing_minutes(gpu=False) * n**3
+    hours = expected_minutes(limit_minutes(minutes)) / 60
+    (row,) = re.findall(r"`close_paths`: expected time .* (\d+) h \|", text)
+    assert int(row) == round(hours)
 
 
 def test_bounds_of_shared_controls_are_those_of_their_program():

@@ -167,6 +167,23 @@ def test_jobs_of_another_interpreter_find_the_package(python, study, tmp_path):
     assert (study / target).read_bytes() == before
 
 
+def test_missing_libraries_are_named_in_one_sentence(study, tmp_path):
+    """As the Snakemake catalogue's collector starts it, and who has Snakemake from elsewhere."""
+    python = make_python(tmp_path / "python")
+    (site,) = (tmp_path / "python").glob("lib/python*/site-packages")
+    (site / "libraries.pth").unlink()
+    left_out = {"numba", "popdesic", "__pycache__"}
+    for folder in package_folders():
+        for found in Path(folder).glob("*") if folder.endswith("-packages") else ():
+            link = site / found.name
+            if found.suffix != ".pth" and found.name not in left_out and not link.exists():
+                link.symlink_to(found)
+    words = ["--snakefile", str(ROOT / "Snakefile"), "--dry-run"]
+    output = snakemake(python, study, *words, fails=True)
+    assert "cannot find numba: Snakemake must run where Popdesic is installed" in output
+    assert "Traceback" not in output
+
+
 @pytest.mark.skipif(shutil.which("git") is None, reason="a tag needs git")
 def test_by_tag_a_missing_package_is_named(python, study, tmp_path):
     """Rules of a tag run the installed package; one sentence if there is none."""
