@@ -121,7 +121,7 @@ def test_the_place_is_that_of_a_new_cohort(placed, tmp_path):
 
     pairs = pd.read_csv(study / "results/compare/kinship.tsv", sep="\t", dtype=str)
     own = pairs[(pairs.sample_a == NEW) | (pairs.sample_b == NEW)].iloc[0]
-    mine = table[table.relation != "none told"].iloc[0]
+    mine = table[table.relation != "undetermined"].iloc[0]
     assert own.sample_a == "N03" == mine.name
     told = own.relation if own.relation == SAME else "sharing only"  # of a short genome
     assert mine.relation == told
@@ -213,7 +213,7 @@ def test_relatives_in_a_cohort_where_kinship_fails_are_not_told(placed, tmp_path
     table = rows(tmp_path / "place/place.tsv")
     untold = table.relation == "not told: triangles of south"
     assert about["relatives"] == 0 and about["untold"] == {"south": untold.sum()}
-    assert untold.sum() >= 2 and set(table.relation[~untold]) == {"none told"}
+    assert untold.sum() >= 2 and set(table.relation[~untold]) == {"undetermined"}
     assert f"cohort south, so {untold.sum()} of its samples" in said
 
 

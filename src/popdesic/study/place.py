@@ -49,7 +49,7 @@ from ..relatives.options import identity_error, least_kinship
 from ..relatives.queries import place_profiles
 from ..relatives.resolution import Resolution, load_resolution
 from .configuration import read_config
-from .place_text import NONE_TOLD, describe_place
+from .place_text import UNDETERMINED, describe_place
 from .sheets import Study
 from .validation import require_build, validate_study
 
@@ -373,7 +373,7 @@ def _table(
         judged = judge_pairs(found, SearchedGenome(panel_genome(PANEL, PANEL_COUNTS, *asked)))
         relations = relation_by_pair(judged)
         table["relation"] = [
-            relations.get(frozenset((name, other)), NONE_TOLD) for other in table["sample"]
+            relations.get(frozenset((name, other)), UNDETERMINED) for other in table["sample"]
         ]
     table.insert(0, "rank", np.arange(1, len(table) + 1))
     if "population" in sheets.samples:
@@ -389,7 +389,7 @@ def _tell(
     """The table without relatives in cohorts where kinship fails, and their number by cohort."""
     if "relation" not in table:
         return table, {}
-    close = table[~table.relation.isin([NONE_TOLD, SAME])]
+    close = table[~table.relation.isin([UNDETERMINED, SAME])]
     if not len(close):
         return table, {}
     af, faults = load_panel(PANEL)[0].af.to_numpy(), {}

@@ -11,7 +11,7 @@ from ..relatives.kinship import UNTOLD
 #: Nearest people, components and axes of a map that are printed; the files have all.
 SHOWN, AXES = 5, 4
 #: Relation of a pair below the limit.
-NONE_TOLD = "none told"
+UNDETERMINED = "undetermined"
 
 
 def describe_place(about: dict, table: pd.DataFrame, out: Path) -> str:
@@ -82,7 +82,7 @@ def _relatives(about: dict, table: pd.DataFrame) -> str:
     if not about["relatives"]:
         return " ".join([f"Relatives: none ({told}; KING-robust).", *untold])
     lines = [f"Relatives ({about['relatives']}; {told}; KING-robust):"]
-    hidden = (table.relation == NONE_TOLD) | table.relation.str.startswith(UNTOLD)
+    hidden = (table.relation == UNDETERMINED) | table.relation.str.startswith(UNTOLD)
     close = table[~hidden].sort_values("kinship", ascending=False)
     lines += [
         f"  {row.sample} ({row.cohort}): {row.relation}, kinship {_number(row.kinship)}"
