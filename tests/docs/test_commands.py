@@ -45,6 +45,8 @@ class Way:
 WHOLE = Way("whole")
 #: With a size of seconds.
 QUICK = Way("quick", " --quick", "hours at full size")
+#: The same, where that size takes a quarter of a minute or more (--slow).
+HEAVY = Way("heavy", " --quick", "hours at full size")
 #: The same on a GPU (--require-gpu).
 GPU = Way("gpu", " --quick", "needs an NVIDIA GPU")
 #: Tests are collected, not run: `make test` and `make test-slurm` run them.
@@ -228,26 +230,33 @@ WAYS: dict[str, Way] = {
     },
     # benchmarks
     **{
+        f"{BENCH}{name}": HEAVY
+        for name in (
+            *("ingest.py", "maps.py", "landscapes.py", "imputed_stages.py ../shared/data"),
+            *("copying.py", "copying.py --unphased --seed 11", "local_ancestry.py"),
+            *("degrees.py", "ibd_truth.py", "ibd_newcomer.py", "artefacts.py", "axes.py"),
+            *("communities.py", "ibd_communities.py", "interactions.py"),
+        )
+    },
+    **{
         f"{BENCH}{name}": QUICK
         for name in (
-            *("ingest.py", "distance.py", "compare.py", "epistasis_cpu.py", "minplus.py"),
+            *("distance.py", "compare.py", "epistasis_cpu.py", "minplus.py"),
             *("phenotypes.py", "sets.py", "null_sets.py"),
             "set_phantoms.py ../shared/data",
             "set_phantoms.py ../shared/data --replicates 54 --seed 4",
-            *("maps.py", "report.py", "scaling.py"),
+            *("report.py", "scaling.py"),
             *("newcomers.py example", "imputation.py ../shared/data", "kinship_null.py"),
-            "imputed_stages.py ../shared/data",
-            *("number_formats.py ../shared", "pca.py", "projection.py", "landscapes.py"),
-            *("relatives.py", "family_axes.py", "one_locus.py", "artefacts.py", "degrees.py"),
-            *("relatedness.py", "merging.py", "copying.py", "copying.py --unphased --seed 11"),
+            *("number_formats.py ../shared", "pca.py", "projection.py"),
+            *("relatives.py", "family_axes.py", "one_locus.py"),
+            *("relatedness.py", "merging.py"),
             "copying.py --founders --people 200 --seed 31",
-            *("ibd_truth.py", "ibd_communities.py", "local_ancestry.py", "haploid_ibd.py"),
-            *("barriers.py", "communities.py", "sparse_paths.py", "interactions.py"),
+            *("haploid_ibd.py", "barriers.py", "sparse_paths.py"),
             *("interaction_power.py", "interaction_power.py --real ../shared/data"),
             *("phantoms.py ../shared/data", "study.py", "population.py", "neighbors.py"),
-            *("units.py", "place.py", "ibd.py", "ibd_newcomer.py", "million.py"),
+            *("units.py", "place.py", "ibd.py", "million.py"),
             "sparse_study.py",
-            *("axes.py", "quality.py", "peers.py"),
+            *("quality.py", "peers.py"),
             *("missing_kinship.py", "call_rates.py", "labels_example.py"),
             *("mixture_search.py", "rerun.py", "profiles.py"),
             *("scan_planes.py", "rare.py", "rare.py --products --passes", "scaffolds.py"),
@@ -261,7 +270,7 @@ WAYS: dict[str, Way] = {
         )
     },
     f"{BENCH}maps.py --data ../shared/data": Way(
-        "quick", " --quick --pca --layouts", "hours at full size; the rest runs without --data"
+        "heavy", " --quick --pca --layouts", "hours at full size; the rest runs without --data"
     ),
     f"{BENCH}null_sets.py --scenes 'cases 1:1' 'cases 1:20' --sets 100000 "
     "--phenotypes 500 --seed 8": Way(
@@ -586,13 +595,23 @@ def test_command(text, clone, request):
         assert {FILLED["START"], FILLED["END"]} <= set(said.split())
 
 
-@pytest.mark.parametrize("text", texts("quick"))
-def test_benchmark(text, clone):
+def check_benchmark(text: str, clone: Path) -> None:
     needs_data(clone, text)
     said = run(clone, text + WAYS[text].add)
     first, *rest = said.splitlines()
     assert first.startswith("--quick: ")
     assert len(rest) > 2
+
+
+@pytest.mark.parametrize("text", texts("quick"))
+def test_benchmark(text, clone):
+    check_benchmark(text, clone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", texts("heavy"))
+def test_heavy_benchmark(text, clone):
+    check_benchmark(text, clone)
 
 
 @pytest.mark.parametrize("text", texts("collect"))
