@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from dataclasses import dataclass, field
@@ -399,7 +400,11 @@ def hwe_exact(n_ref: int, n_het: int, n_alt: int, midp: bool = True) -> Fraction
 
 def multinomial(*parts: int) -> int:
     """Multinomial coefficient: ways to divide sum(parts) items into groups of these sizes."""
-    return math.factorial(sum(parts)) // math.prod(map(math.factorial, parts))
+    return factorial(sum(parts)) // math.prod(map(factorial, parts))
+
+
+#: Those of one number of samples are asked for again and again.
+factorial = functools.lru_cache(4096)(math.factorial)
 
 
 def standardized(genotypes: np.ndarray, af: np.ndarray) -> np.ndarray:
