@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -15,7 +16,31 @@ from simt.machine import COMPILER, Machine
 DEVICE = Device(0, "A100", 80, 2, 166_912, 12040)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+#: Without --slow, one of so many cases of each test function runs.
+ONE_OF = 3
+
+
+def is_left_out(number: int) -> bool:
+    """Whether a case of a test function runs with --slow alone.
+
+    The turn moves by one from seven cases to the next, so that each value of a parameter has its
+    turn.
+    """
+    return (number + number // 7) % ONE_OF > 0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--slow"):
+        cases, left = Counter(), []
+        for item in items:
+            if "/simt/" in str(item.path) and hasattr(item, "callspec"):
+                function = (item.path, item.function.__name__)
+                if is_left_out(cases[function]):
+                    left.append(item)
+                cases[function] += 1
+        config.hook.pytest_deselected(items=left)
+        gone = set(left)
+        items[:] = [item for item in items if item not in gone]
     if COMPILER is None:
         skip = pytest.mark.skip(reason="the kernels are compiled with g++, which is not installed")
         for item in items:
