@@ -64,7 +64,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--slow"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="takes minutes: --slow"))
     folders = [ROOT / "tests" / name for name in LONGEST_FIRST]
     items.sort(key=lambda item: [not item.path.is_relative_to(folder) for folder in folders])
 

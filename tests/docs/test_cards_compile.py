@@ -125,10 +125,9 @@ def test_typical_kernels_compile_for_a_card_and_fit_it(card, one):
     check(card, one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: str(card.capability))
-def test_all_kernels_compile_for_a_card_and_fit_it(card, request):
-    if not request.config.getoption("--slow"):
-        pytest.skip("takes minutes: --slow")
+def test_all_kernels_compile_for_a_card_and_fit_it(card):
     require_compiler(arch_of(card))
     for other, one in VARIANTS:
         if other is card and not is_typical(card, one):

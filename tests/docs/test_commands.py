@@ -641,9 +641,7 @@ def test_install(text, clone):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", texts("slow"))
-def test_slow_command(text, clone, request):
-    if not request.config.getoption("--slow"):
-        pytest.skip(f"{WAYS[text].why}: --slow")
+def test_slow_command(text, clone):
     run(clone, text)
     for path in ROOT.glob("config/*.tsv"):
         assert (clone / "config" / path.name).read_bytes() == path.read_bytes()

@@ -62,11 +62,9 @@ def prepare(vcf: Path, folder: Path, common: float) -> tuple[dict[str, Path], Pa
     ("common", "share"), [pytest.param(0.0, 0.02, marks=pytest.mark.slow), (0.05, 0.1)]
 )
 def test_hidden_calls_are_copied_as_well_as_beagle_imputes_them(
-    shared_data, tmp_path, require_command, request, common, share
+    shared_data, tmp_path, require_command, common, share
 ):
     require_command("beagle")
-    if not (common or request.config.getoption("--slow")):
-        pytest.skip("all sites take minutes: --slow")
     data = shared_data / "kg1_chr22_564/kg1_chr22_dev564.vcf.gz"
     paths, reference = prepare(data, tmp_path, common)
     frozen = tmp_path / "r.npz"

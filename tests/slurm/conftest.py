@@ -17,12 +17,3 @@ def slurm(request: pytest.FixtureRequest, tmp_path_factory) -> Iterator[Sandbox]
         )
     with Sandbox(tmp_path_factory.mktemp("slurm")) as sandbox:
         yield sandbox
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that take minutes run only on request; `make test-slurm` runs all."""
-    if config.getoption("--slow"):
-        return
-    for item in items:
-        if item.get_closest_marker("slurm") and item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.skip(reason="takes minutes: --slow (make test-slurm)"))

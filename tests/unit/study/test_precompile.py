@@ -248,9 +248,7 @@ def test_all_kernels_can_be_cached(tmp_path):
 
 
 @pytest.mark.slow
-def test_jobs_compile_nothing_that_was_compiled_in_advance(tmp_path, request):
-    if not request.config.getoption("--slow"):
-        pytest.skip("compiles all kernels, which takes a minute or two: --slow")
+def test_jobs_compile_nothing_that_was_compiled_in_advance(tmp_path):
     cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     run(FIRST, tmp_path, **cache)
     run(WATCH + WORK, tmp_path, **cache)
