@@ -4,7 +4,8 @@ For people with arrays: `pack`, `pairwise_distance`, `kinship`, `pca`, `identity
 `ld_r2`, `scan`, `scan_sites`, `scan_sets`, `score_sets`, `replicate_sets`, `diversity`,
 `shared_doubletons`, `f_st`, `f2`, `f3`, `f4`, `homozygous_runs`, `ibd_segments`, `haploid_ibd`,
 `phase_genotypes`, `impute_haplotypes`, `impute_likelihoods`, `fit_copying`, `paint`,
-`coancestry_groups`, `local_ancestry`, `fermat_weights`, `shortest_paths`, `insert` (docs/api.md).
+`coancestry_groups`, `local_ancestry`, `sweep_scores`, `xp_ehh`, `garud_h`, `standardised_scores`,
+`fermat_weights`, `shortest_paths`, `insert` (docs/api.md).
 Each is imported when it is first used, so that ``import popdesic`` costs nothing.
 """
 
@@ -45,6 +46,10 @@ _PUBLIC = {
     "paint": "api.painting",
     "coancestry_groups": "api.painting",
     "local_ancestry": "api.ancestry",
+    "sweep_scores": "api.sweeps",
+    "xp_ehh": "api.sweeps",
+    "garud_h": "api.sweeps",
+    "standardised_scores": "api.sweeps",
     "fermat_weights": "api.paths",
     "shortest_paths": "api.paths",
     "insert": "api.paths",

@@ -59,6 +59,11 @@ def reference_panel(reference: ArrayLike, centimorgans: ArrayLike) -> Haplotypes
             f"reference has {n} haplotypes and {n_sites} sites; give 1 to {MOST_HAPLOTYPES} "
             "haplotypes with a site or more."
         )
+    return haplotypes_of(alleles, map_positions(centimorgans, n_sites))
+
+
+def map_positions(centimorgans: ArrayLike, n_sites: int) -> np.ndarray:
+    """Genetic positions of the sites of one chromosome, not falling."""
     cm = host_array(centimorgans)
     if cm.dtype.kind not in "iuf" or cm.shape != (n_sites,) or not np.isfinite(cm).all():
         raise ValueError(
@@ -70,7 +75,7 @@ def reference_panel(reference: ArrayLike, centimorgans: ArrayLike) -> Haplotypes
         raise ValueError(
             f"centimorgans[{int(falls[0]) + 1}] is less than the one before; sort the sites."
         )
-    return haplotypes_of(alleles, cm)
+    return cm
 
 
 def require_columns(array: np.ndarray, name: str, n_typed: int) -> None:

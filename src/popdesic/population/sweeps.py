@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.threads import run_tasks
-from .sweeps_cpu import shared_loop
 
 #: Least minor allele frequency of a site with a score.
 LEAST_MAF = 0.05
@@ -20,7 +19,7 @@ LEAST_MAF = 0.05
 USUAL_GAP = 20_000
 #: No integral goes beyond a longer one, in bp.
 LARGEST_GAP = 200_000
-#: Sites of a window, and from one window to the next.
+#: Sites that vary of a window, and from one window to the next.
 WINDOW, STEP = 200, 100
 #: Scores of common sites are standardised by ALT frequency, in this many bins of equal width.
 BINS = 20
@@ -88,6 +87,7 @@ def _both_sides(
     alleles: np.ndarray, steps: np.ndarray, wanted: np.ndarray, threads: int
 ) -> np.ndarray:
     """Sum of `sweeps_cpu.shared_loop` on both sides."""
+    from .sweeps_cpu import shared_loop
 
     def one_side(turn: int) -> np.ndarray:
         given = (np.ascontiguousarray(array[::turn]) for array in (alleles, steps, wanted))
@@ -144,20 +144,22 @@ def compare_populations(
     return varying[wanted], np.stack(pairs, axis=1)
 
 
-def window_haplotypes(alleles: np.ndarray) -> HaplotypeWindows:
+def window_haplotypes(
+    alleles: np.ndarray, window: int = WINDOW, step: int = STEP
+) -> HaplotypeWindows:
     """Garud's H of one population: alleles uint8 (n_sites, n_haplotypes)."""
     sites, n = varying_sites(alleles), alleles.shape[1]
-    starts = range(0, len(sites) - WINDOW + 1, STEP)
+    starts = range(0, len(sites) - window + 1, step)
     rows = np.zeros((len(starts), 4))
     for row, start in zip(rows, starts, strict=True):
-        bits = np.packbits(alleles[sites[start : start + WINDOW]], axis=0).T
+        bits = np.packbits(alleles[sites[start : start + window]], axis=0).T
         counts = np.unique(bits, axis=0, return_counts=True)[1]
         shares = np.pad(np.sort(counts)[::-1] / n, (0, 2))
         h1 = (shares**2).sum()
         h12, h123 = (shares[:k].sum() ** 2 + (shares[k:] ** 2).sum() for k in (2, 3))
         row[:] = h1, h12, h123, (h1 - shares[0] ** 2) / h1
     first = np.array(starts, np.int64)
-    return HaplotypeWindows(sites[first], sites[first + WINDOW - 1], *rows.T)
+    return HaplotypeWindows(sites[first], sites[first + window - 1], *rows.T)
 
 
 def standardised(scores: np.ndarray, frequency: np.ndarray | None = None) -> np.ndarray:

@@ -407,6 +407,26 @@ def table() -> list[tuple[str, str, str, object]]:
     stacks |= {"infinite": np.full((9, 4, 4), np.inf), "complex": np.full((9, 4, 4), 1j)}
     stacks |= {"objects": np.full((9, 4, 4), None)}
     add("coancestry_groups", "lengths", stacks, ...)
+    few = {"-1": -HAPS, "one": HAPS[:1]}
+    places = POS[: HAPS.shape[1]]
+    add("sweep_scores", "haplotypes", ALLELES | few, ..., PLACES, places)
+    add("sweep_scores", "centimorgans", MAPS, HAPS, ..., places)
+    add("sweep_scores", "positions", POSITIONS, HAPS, PLACES, ...)
+    add("sweep_scores", "threads", THREADS, HAPS, PLACES, places, threads=...)
+    add("xp_ehh", "first", ALLELES | few, ..., HAPS, PLACES, places)
+    add("xp_ehh", "second", ALLELES | few | {"narrow": HAPS[:, 1:]}, HAPS, ..., PLACES, places)
+    add("xp_ehh", "centimorgans", MAPS, HAPS, HAPS, ..., places)
+    add("xp_ehh", "positions", POSITIONS, HAPS, HAPS, PLACES, ...)
+    add("xp_ehh", "threads", THREADS, HAPS, HAPS, PLACES, places, threads=...)
+    add("garud_h", "haplotypes", ALLELES | few, ...)
+    for name in ("window", "step"):
+        add("garud_h", name, WHOLE | {"0": 0}, HAPS, **{name: ...})
+    numbers = {"None": None, "text": "abc", "texts": ["1", "2"], "matrix": [[0.5]], "number": 1}
+    numbers |= {"objects": [None, 0.5], "complex": [1j, 0.5], "infinite": [np.inf, 0.5]}
+    add("standardised_scores", "scores", numbers, ...)
+    del numbers["None"]
+    numbers |= {"short": [0.5], "NaN": [np.nan, 0.5], "1.5": [1.5, 0.5]}
+    add("standardised_scores", "frequency", numbers, [0.5, 1.5], ...)
     for function in ("fermat_weights", "shortest_paths"):
         matrices = dict(DISTANCES)
         if function == "fermat_weights":  # of any matrix

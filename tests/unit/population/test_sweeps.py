@@ -59,19 +59,17 @@ def test_scores_are_those_of_the_definitions(n_sites, n, seed):
     np.testing.assert_allclose(pairs[:, 0], expected, rtol=ROUNDING, atol=ROUNDING)
 
 
-def test_windows_are_those_of_the_definitions(monkeypatch):
-    monkeypatch.setattr(sweeps, "WINDOW", 11)
-    monkeypatch.setattr(sweeps, "STEP", 4)
+def test_windows_are_those_of_the_definitions():
     alleles = mosaics(80, 30, 4)
     alleles[[3, 17]] = 1  # do not vary
     varying = sweeps.varying_sites(alleles)
-    found = sweeps.window_haplotypes(alleles)
+    found = sweeps.window_haplotypes(alleles, 11, 4)
     starts = range(0, len(varying) - 10, 4)
     assert found.first.tolist() == varying[starts].tolist()
     assert found.last.tolist() == [varying[start + 10] for start in starts]
     expected = [oracle.garud(alleles[varying[start : start + 11]]) for start in starts]
     np.testing.assert_allclose(np.transpose(found[2:]), expected, rtol=ROUNDING)
-    assert not len(sweeps.window_haplotypes(alleles[:10]).first)
+    assert not len(sweeps.window_haplotypes(alleles[:10], 11, 4).first)
 
 
 def test_scores_are_standardised_by_frequency():
