@@ -59,10 +59,10 @@ def reference_panel(reference: ArrayLike, centimorgans: ArrayLike) -> Haplotypes
             f"reference has {n} haplotypes and {n_sites} sites; give 1 to {MOST_HAPLOTYPES} "
             "haplotypes with a site or more."
         )
-    return haplotypes_of(alleles, map_positions(centimorgans, n_sites))
+    return haplotypes_of(alleles, map_of_sites(centimorgans, n_sites))
 
 
-def map_positions(centimorgans: ArrayLike, n_sites: int) -> np.ndarray:
+def map_of_sites(centimorgans: ArrayLike, n_sites: int) -> np.ndarray:
     """Genetic positions of the sites of one chromosome, not falling."""
     cm = host_array(centimorgans)
     if cm.dtype.kind not in "iuf" or cm.shape != (n_sites,) or not np.isfinite(cm).all():

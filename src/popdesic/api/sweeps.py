@@ -16,7 +16,7 @@ from ..population.sweeps import (
     window_haplotypes,
 )
 from .arrays import ArrayLike, host_array, site_table, thread_count, whole_number
-from .haplotype_arrays import allele_rows, map_positions
+from .haplotype_arrays import allele_rows, map_of_sites
 
 
 def sweep_scores(
@@ -221,7 +221,7 @@ def _chromosome(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Alleles, genetic positions and base pairs of the sites."""
     alleles = _alleles(haplotypes, name)
-    cm = map_positions(centimorgans, len(alleles)).astype(np.float64)
+    cm = map_of_sites(centimorgans, len(alleles)).astype(np.float64)
     pos = site_table(len(alleles), positions, None).pos.to_numpy(np.int64)
     return alleles, cm, pos
 
