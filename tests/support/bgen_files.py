@@ -58,16 +58,15 @@ def site_bytes(
     return text + struct.pack("<II", len(small) + 4, len(data)) + small
 
 
-def write_bgen(
-    path: Path,
+def bgen_bytes(
     names: Sequence[str],
     sites: Sequence[bytes],
     *,
     compression: int = ZLIB,
     named: bool = True,
     layout: int = 2,
-) -> Path:
-    """Write a file; its samples have names in it if `named`."""
+) -> bytes:
+    """A file; its samples have names in it if `named`."""
     free = b"made by a test"
     length = 20 + len(free)
     block = b"".join(map(short, names))
@@ -75,5 +74,10 @@ def write_bgen(
     flags = compression | layout << 2 | named << 31
     head = struct.pack("<I2I4s", length, len(sites), len(names), b"bgen") + free
     head += struct.pack("<I", flags) + listed
-    path.write_bytes(struct.pack("<I", len(head)) + head + b"".join(sites))
+    return struct.pack("<I", len(head)) + head + b"".join(sites)
+
+
+def write_bgen(path: Path, names: Sequence[str], sites: Sequence[bytes], **options: int) -> Path:
+    """Write `bgen_bytes`."""
+    path.write_bytes(bgen_bytes(names, sites, **options))
     return path

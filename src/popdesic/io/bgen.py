@@ -122,7 +122,7 @@ def _sample_file(path: Path, n_samples: int) -> list[str]:
             f"{path} has no names of samples, and there is no {table.name} beside it; add that "
             "file, or write the BGEN again with names."
         )
-    lines = table.read_text(encoding="utf-8", errors="replace").splitlines()[2:]
+    lines = table.read_text(encoding="utf-8", errors="replace").split("\n")[2:]
     rows = [line.split() for line in lines if line.strip()]
     if len(rows) != n_samples or any(len(row) < 2 for row in rows):
         raise UserError(
@@ -156,7 +156,7 @@ def _site(file: BinaryIO, header: BgenHeader, path: Path) -> Site:
     pos, n_alleles = _number(file, "<I", path), _number(file, "<H", path)
     alleles = [_text(file, "<I", path) for _ in range(n_alleles)]
     name = re.sub(r"\s", "_", rsid or name) or "."
-    if not chrom or n_alleles < 1 or re.search(r"\s", chrom + "".join(alleles)):
+    if not (chrom and alleles and all(alleles)) or re.search(r"\s|,", "".join([chrom, *alleles])):
         raise ValueError(f"its contig {chrom!r} or its alleles {alleles} are no names")
     size = _number(file, "<I", path)
     data, length = _take(file, size, path), size
