@@ -81,6 +81,8 @@ def on_panel(study, drawn) -> np.ndarray:
 
 
 def test_the_page_says_what_is_left_out(study):
+    artefacts = read_json(study / "results/qc/artefacts.json")["cohorts"]
+    assert artefacts[0]["cohort"] == "yeast"
     page = (study / "results/report/report.html").read_text()
     assert "All samples are haploid (column ploidy)" in page
     assert "kinship, pc_relate, mixture (compare.analyses)" in page

@@ -99,6 +99,8 @@ def test_init_finds_the_ploidy_of_each_sample(study, drawn):
 
 
 def test_the_page_says_what_is_left_out(study, capsys):
+    artefacts = read_json(study / "results/qc/artefacts.json")["cohorts"]
+    assert artefacts == []
     page = (study / "results/report/report.html").read_text()
     assert "Samples are of ploidy 2 and 4 (column ploidy)" in page
     assert "kinship, pc_relate, identity, mixture (compare.analyses)" in page

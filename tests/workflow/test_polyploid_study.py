@@ -97,6 +97,8 @@ def places_of(sites) -> np.ndarray:
 
 
 def test_the_page_says_what_is_left_out(study, capsys):
+    artefacts = read_json(study / "results/qc/artefacts.json")["cohorts"]
+    assert artefacts == []
     page = (study / "results/report/report.html").read_text()
     assert "All samples are of ploidy 4 (column ploidy)" in page
     assert "kinship, pc_relate, identity, mixture (compare.analyses)" in page

@@ -19,7 +19,7 @@ from popdesic.io.bed import open_cohort
 from popdesic.io.genotypes import unpack_bed
 from popdesic.study.configuration import fill_config, read_config
 from popdesic.study.init import init_study
-from popdesic.study.ploidy import for_ploidy, ploidies_of
+from popdesic.study.ploidy import for_ploidy, ploidies_of, ploidy_of_kinds
 from popdesic.study.validation import validate_study
 
 
@@ -159,6 +159,32 @@ def test_polyploids_change_the_configuration(tmp_path, monkeypatch):
         assert word in told, word
     _, study, remarks = validate_study({})
     assert study.ploidy == 4 and list(study.haploid) == remarks[: len(study.haploid)]
+
+
+@pytest.mark.parametrize("kinds", [(2, 4), (1, 2)])
+def test_several_ploidies_leave_out_what_polyploids_do(kinds):
+    """And haploids alone keep what needs no genotypes of two alleles."""
+    given = {
+        "population": {"analyses": ["diversity", "runs", "local", "ancestry"]},
+        "export": {"formats": ["plink", "vcf", "newick", "mibs"]},
+        "panel": {"ld_prune": ["100 kb", 1, 0.5]},
+        "compare": {"analyses": ["kinship", "identity", "mixture", "ld", "ibd"], "query": "a.vcf"},
+        "ingest": {"min_allele_balance": 0.2},
+        "epistasis": {"order": [2]},
+        "distance": {"metric": "manhattan"},
+    }
+    before = fill_config(given)
+    haploid, one, several = (for_ploidy(before, *some)[0] for some in ((1,), (4,), kinds))
+    assert several["contigs"].pop("haploid") == f"ploidy {kinds[0]},{kinds[1]}"
+    assert one["contigs"].pop("haploid") == "ploidy 4" and several == one
+    assert several["contigs"]["x"] == [] and several["epistasis"]["order"] == []
+    assert several["impute"]["method"] == "none" and several["qc"]["max_mendel_rate"] == 1
+    assert "local" in haploid["population"]["analyses"] and haploid["compare"]["query"] == "a.vcf"
+    assert haploid["panel"]["ld_prune"] == before["panel"]["ld_prune"]
+    assert haploid["ingest"] == before["ingest"]
+    assert ploidy_of_kinds(kinds) > 2, "none is placed"
+    with pytest.raises(UserError, match="ibs, but samples are of ploidy"):
+        for_ploidy(fill_config({"distance": {"metric": "ibs"}}), *kinds)
 
 
 @pytest.mark.parametrize(
