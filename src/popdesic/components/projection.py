@@ -12,6 +12,10 @@ own, which mixes with weak ones. Its row tells who its relatives are and its sha
 it has in common with them beyond ancestry, over what they have with themselves. What it does not
 have from them, the row less w times theirs, is that of a stranger, and its shrinkage alone is
 corrected (`_place_relative`).
+
+Of a sample with more noise of its own, such as one allele a site counted twice, OADP makes too much
+too: the axes would turn towards it. But shrinkage is a matter of those who define the axes, so the
+sample counts as if it had their noise (`_usual_noise`).
 """
 
 from __future__ import annotations
@@ -28,6 +32,9 @@ FURTHER = 10
 LEAST_SHARE, DEVIATIONS = 2 * 2**-4.5, 4.5
 #: No relatives are told of fewer samples that define axes, beyond the components.
 FEWEST_TOLD = 20
+#: Up to this many times the mean noise of those who define the axes, a sample counts with its own;
+#: then with less, and from twice as far above 1 on (F of 0.5) with theirs.
+NOISY = 1.25
 #: Least share of what a sample has in common with itself that is not its place on the axes.
 LEAST_NOISE = 0.1
 
@@ -223,12 +230,30 @@ def project_along(
     sizes = np.sqrt(np.append(values, rest))
     scores = np.empty((len(along), k))
     squares = np.broadcast_to(squares, len(along))
+    own = _usual_noise(along[:, :k], own, values[:k], n, trace)
     for i, one in enumerate(along):
         beyond = max(squares[i] - one @ one, 0.0) if rest else 0.0
         place = np.append(one, np.sqrt(beyond))
         place = np.divide(place, sizes, out=np.zeros_like(place), where=sizes > 0)
         scores[i] = _augmented(sizes, place, max(own[i] - place @ place, 0.0), k)
     return scores
+
+
+def _usual_noise(
+    along: np.ndarray, own: np.ndarray, values: np.ndarray, n: int, trace: float
+) -> np.ndarray:
+    """`own` with the noise of those who define the axes where it has much more; of `project_along`.
+
+    With pure noise n samples have n - 1 eigenvalues, whose mean is what each has with itself.
+    """
+    left = n - 1 - len(values)
+    mean = (trace - values.sum()) / max(left, 1)
+    if left < FEWEST_TOLD or mean <= 1e-9 * values[0]:
+        return own
+    placed = (along**2 / values).sum(axis=1)
+    noise = (own - placed) / mean
+    usual = np.maximum(2 * NOISY - noise, 1.0)
+    return np.where(noise > NOISY, placed + usual * mean, own)
 
 
 def _augmented(sizes: np.ndarray, place: np.ndarray, alone: float, k: int) -> np.ndarray:
