@@ -260,6 +260,7 @@ WAYS: dict[str, Way] = {
             *("missing_kinship.py", "call_rates.py", "labels_example.py"),
             *("mixture_search.py", "rerun.py", "profiles.py"),
             *("scan_planes.py", "rare.py", "rare.py --products --passes", "scaffolds.py"),
+            "organisms.py",
         )
     },
     **{
