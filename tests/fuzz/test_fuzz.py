@@ -20,8 +20,8 @@ from fuzz.runner import (
 TARGETS = find_targets()
 #: Targets of each module; those of the side files share the time of one reader.
 SHARING = Counter(type(target).__module__ for target in TARGETS.values())
-#: All behind the text that is made of BGEN is the reader of VCF: it takes a quarter of the time.
-SHARING["fuzz.fuzz_bgen"] = 4
+#: All behind the text that is made of BGEN is the reader of VCF: it takes an eighth of the time.
+SHARING["fuzz.fuzz_bgen"] = 8
 #: Random cases of each target, however slow the machine.
 FEWEST = 20
 
