@@ -38,6 +38,9 @@ AXES_OF_PCA = {
     "shifts": [],
 }
 
+#: What `panel/counts.json` says of the genome.
+GENOME = {"build": "hg38", "why": "qc.build says so", "roles": {"1": "autosome", "2": "autosome"}}
+
 
 def chosen_way(space: str) -> dict:
     """What `geodesic/choice.json` says of a space where geodesics change the picture."""
@@ -166,7 +169,7 @@ def make_results(
     ]
     write_json(
         results / "panel/counts.json",
-        {"digest": "0123456789ab", "n_sites": N_SITES, "steps": steps},
+        {"digest": "0123456789ab", "n_sites": N_SITES, "steps": steps, "genome": GENOME},
     )
     panel = pd.DataFrame(
         {

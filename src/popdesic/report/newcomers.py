@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,50 +23,108 @@ MOST_COMPARED = 2_000
 DRIFT_FACTOR = 2.0
 
 
-def describe_newcomer(outcome: Outcome, cohort: str, color_by: str) -> str:
-    """Labels of the founders nearest to its samples, its drift, and shifts within labels."""
+@dataclass(frozen=True)
+class Placed:
+    """Where the samples of a newcomer lie.
+
+    Attributes
+    ----------
+    samples : int
+    nearest : list of (str, int)
+        Labels of the founders nearest to its samples, with numbers of samples, the most frequent
+        first. Empty without labels or significant components, and where it has drifted: the axes
+        may not describe it.
+    axes : int
+        Number of significant components.
+    off, expected : float
+        Mean difference of its allele frequencies from the panel's, and that of sampling alone.
+    drifted : bool
+        `has_drifted`.
+    shifts : list of dict or None
+        `newcomer_shifts`.
+    compared : int
+        Samples with enough founders of their label.
+    """
+
+    cohort: str
+    samples: int
+    nearest: list[tuple[str, int]]
+    axes: int
+    off: float
+    expected: float
+    drifted: bool
+    shifts: list[dict[str, Any]] | None
+    compared: int
+
+
+def place_newcomer(
+    outcome: Outcome, cohort: str, color_by: str, scores: np.ndarray, near: bool = True
+) -> Placed:
+    """Labels of the founders nearest to its samples, its drift, and shifts within labels.
+
+    Parameters
+    ----------
+    scores : float64 array, (n, k)
+        From `significant_scores`.
+    near : bool
+        Whether nearest founders are sought.
+    """
     samples = outcome.samples
     new = (samples.cohort == cohort).to_numpy()
-    text = f"Cohort {cohort} ({plural(int(new.sum()), 'sample')})"
     labels = samples.get(color_by, pd.Series("NA", samples.index))
     known = _founders(outcome) & ~labels.isin(UNKNOWN).to_numpy()
-    scores = significant_scores(outcome)
     drifted = has_drifted(outcome, cohort)
-    if scores.shape[1] and known.sum() > NEAREST and new.any() and not drifted:
+    nearest = []
+    if near and scores.shape[1] and known.sum() > NEAREST and new.any() and not drifted:
         found = _labels_around(scores[known], labels[known].to_numpy(), scores[new])
-        most = Counter(found).most_common(3)
-        listed = join([f"{label} ({number(count)})" for label, count in most])
-        axes = scores.shape[1]
-        components = f"{number(axes)} components" if axes > 1 else "component"
+        nearest = Counter(found).most_common()
+    row = outcome.drift.loc[cohort]
+    return Placed(
+        cohort=cohort,
+        samples=int(new.sum()),
+        nearest=nearest,
+        axes=scores.shape[1],
+        off=float(row.mean_af_difference),
+        expected=float(row.expected_af_difference),
+        drifted=drifted,
+        shifts=newcomer_shifts(outcome, cohort, color_by, scores),
+        compared=int((new & labels.isin(shared_labels(outcome, cohort, color_by))).sum()),
+    )
+
+
+def describe_newcomer(outcome: Outcome, cohort: str, color_by: str) -> str:
+    """What `place_newcomer` finds, in words."""
+    placed = place_newcomer(outcome, cohort, color_by, significant_scores(outcome))
+    text = f"Cohort {cohort} ({plural(placed.samples, 'sample')})"
+    if placed.nearest:
+        listed = join([f"{label} ({number(count)})" for label, count in placed.nearest[:3]])
+        components = f"{number(placed.axes)} components" if placed.axes > 1 else "component"
         text += f" lies nearest to founders of {listed} on the first {components}"
     else:
         text += " was placed on the founders’ axes"
-    row = outcome.drift.loc[cohort]
-    off, expected = row.mean_af_difference, row.expected_af_difference
-    if np.isfinite(off) and np.isfinite(expected):
-        text += f"; its allele frequencies differ by {off:.3f} (sampling alone: {expected:.3f})"
+    if np.isfinite(placed.off) and np.isfinite(placed.expected):
+        text += f"; its allele frequencies differ by {placed.off:.3f} "
+        text += f"(sampling alone: {placed.expected:.3f})"
     text += "."
-    if drifted:
+    if placed.drifted:
         text += " The axes may not describe it, so its nearest founders are not named."
-    shifts = newcomer_shifts(outcome, cohort, color_by, scores)
-    compared = int((new & labels.isin(shared_labels(outcome, cohort, color_by)).to_numpy()).sum())
-    whole = int(new.sum())
-    if shifts:
-        axes = join([f"PC{shift['axis']}" for shift in shifts])
-        some = "" if compared == whole else f" ({number(compared)} samples could be compared)"
+    if placed.shifts:
+        axes = join([f"PC{shift['axis']}" for shift in placed.shifts])
+        all_of_it = placed.compared == placed.samples
+        some = "" if all_of_it else f" ({number(placed.compared)} samples could be compared)"
         text += (
             f" On {axes} it is shifted from founders with the same label, as by a batch effect"
             f"{some}."
         )
-    elif shifts is not None and compared == whole:
+    elif placed.shifts is not None and placed.compared == placed.samples:
         text += " Its samples are not shifted from founders with the same label on any component."
-    elif shifts is not None:
+    elif placed.shifts is not None:
         text += (
-            f" {number(compared)} of its samples have founders with the same label to compare "
-            "with, and are not shifted from these on any component; the other "
-            f"{number(whole - compared)} could not be compared."
+            f" {number(placed.compared)} of its samples have founders with the same label to "
+            "compare with, and are not shifted from these on any component; the other "
+            f"{number(placed.samples - placed.compared)} could not be compared."
         )
-    elif scores.shape[1]:
+    elif placed.axes:
         text += (
             " Whether it is shifted from founders with the same label could not be tested: no "
             f"label has {LEAST_SAMPLES} samples of both."

@@ -43,7 +43,7 @@ from .sections.geodesics import geodesic_findings, map_findings, needless_maps, 
 from .sections.geography import geography_section
 from .sections.ibd import ibd_findings, ibd_section
 from .sections.imputation import beagle_findings, genotype_findings, imputation_section
-from .sections.newcomers import newcomer_findings
+from .sections.newcomers import newcomer_findings, newcomer_section
 from .sections.population import population_section
 from .sections.relatives import amount_of_sites, relatives_findings
 from .story import Sentence, facts, tell
@@ -52,6 +52,7 @@ from .tables import (
     file_rows,
     filter_rows,
     filter_tables,
+    genome_words,
     geodesic_rows,
     not_run,
     parameter_rows,
@@ -203,6 +204,7 @@ def write_report(
         changes=changes,
         version=__version__,
         written=time.strftime("%d %B %Y").lstrip("0"),
+        genome=genome_words(outcome),
         not_run=not_run(configuration),
         **{name: content for name, _, content in sections},
     )
@@ -357,6 +359,15 @@ def further_sections(
             comparison_section(outcome.folder, figures, analyses, configuration["close_kinship"]),
         ),
         ("ibd", "Identity by descent", ibd_section(outcome.folder, figures, ibd)),
+        (
+            "newcomers",
+            "Newcomers",
+            newcomer_section(
+                outcome,
+                configuration["report"]["color_by"],
+                judges_relatives(outcome.folder, analyses),
+            ),
+        ),
         (
             "geography",
             "Geography",

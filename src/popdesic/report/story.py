@@ -348,9 +348,9 @@ def _newcomers(outcome: Outcome, color_by: str) -> list[Sentence]:
     if len(outcome.newcomers) > MOST_NEWCOMERS:
         people = int(outcome.samples.cohort.isin(outcome.newcomers).sum())
         text = f"{plural(len(outcome.newcomers), 'cohort')} with {plural(people, 'sample')} "
-        return [Sentence("Newcomers", f"{text}were placed on the founders’ axes.", "maps")]
+        return [Sentence("Newcomers", f"{text}were placed on the founders’ axes.", "newcomers")]
     return [
-        Sentence("Newcomers", describe_newcomer(outcome, cohort, color_by), "maps")
+        Sentence("Newcomers", describe_newcomer(outcome, cohort, color_by), "newcomers")
         for cohort in outcome.newcomers
     ]
 

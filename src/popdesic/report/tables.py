@@ -11,6 +11,7 @@ import pandas as pd
 import yaml
 from markupsafe import Markup
 
+from ..cohort.contigs import Genome
 from ..cohort.genotype_choice import missing_rule
 from ..core.schemas import load_schema
 from ..core.version import __version__
@@ -33,6 +34,12 @@ from .words import (
 
 #: Packages whose versions the page lists.
 PACKAGES = ("snakemake", "numpy", "scipy", "pandas", "numba", "scikit-learn", "matplotlib")
+#: What the first screen says of a genome whose build is not known.
+GENOMES = {
+    "any": "human genome of an unknown build",
+    "none": "genome not taken as human",
+    "unknown": "genome build not known",
+}
 #: Results of sets of sites in several cohorts.
 SETS_BY_COHORT = (
     ("epistasis/sets_replication.tsv", "Sets: discovery and replication between cohorts"),
@@ -72,6 +79,7 @@ def summarize(outcome: Outcome, configuration: dict) -> list[tuple[str, str]]:
             "Sites",
             f"{number(outcome.panel['n_sites'])} on the panel, from {among} in the founders' files",
         ),
+        ("Genome", Genome(**outcome.panel["genome"]).sentence()),
         ("Panel digest", outcome.panel["digest"]),
         ("Distance", METRICS[distance["metric"]]),
         ("Missing genotypes", MISSING[missing_rule(configuration)]),
@@ -83,6 +91,12 @@ def summarize(outcome: Outcome, configuration: dict) -> list[tuple[str, str]]:
         ("Seed", f"{configuration['seed']} (everything else is deterministic)"),
         ("Software", ", ".join(f"{name} {release}" for name, release in software_versions())),
     ]
+
+
+def genome_words(outcome: Outcome) -> str:
+    """The genome build of the founders' files, as the first screen has it."""
+    build = outcome.panel["genome"]["build"]
+    return GENOMES.get(build, f"genome build {build}")
 
 
 def not_run(configuration: dict) -> list[str]:
