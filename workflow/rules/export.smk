@@ -8,7 +8,7 @@
 #
 # needs   results/cohorts/{cohort}/genotypes.* (or imputed.*), results/distance/*,
 #         results/embedding/coordinates/pca.tsv
-# gives   results/export/panel.bed .bim .fam, panel.vcf.gz, panel.vcz (VCF-Zarr)
+# gives   results/export/panel.bed .bim .fam, panel.vcf.gz, panel.vcz, panel.v3.vcz (VCF-Zarr)
 #             genotypes of all cohorts, called or imputed
 #         results/export/distance.mibs .mibs.id, distance.phylip, distance.nwk, pca.eigenvec,
 #         kinship.king .king.id
@@ -20,6 +20,7 @@ EXPORTS = {
     "plink": [f"results/export/panel{end}" for end in (".bed", ".bim", ".fam")],
     "vcf": ["results/export/panel.vcf.gz"],
     "zarr": ["results/export/panel.vcz"],
+    "zarr3": ["results/export/panel.v3.vcz"],
     "king": ["results/export/kinship.king", "results/export/kinship.king.id"],
     "auspice": ["results/export/auspice/samples.json"],
 }
@@ -35,7 +36,7 @@ else:
 EXPORTED = filled_words("export")
 #: Formats of genotypes, written by one job. Those of distances and components are written where
 #: these are made.
-OF_PANEL = [name for name in ("plink", "vcf", "zarr") if name in FORMATS]
+OF_PANEL = [name for name in ("plink", "vcf", "zarr", "zarr3") if name in FORMATS]
 
 
 TARGETS["export"] = [
@@ -51,7 +52,7 @@ if OF_PANEL:
             panel="results/panel/sites.tsv",
         output:
             **{
-                name: directory(EXPORTS[name][0]) if name == "zarr" else EXPORTS[name]
+                name: directory(EXPORTS[name][0]) if "zarr" in name else EXPORTS[name]
                 for name in OF_PANEL
             },
         log:
@@ -62,8 +63,8 @@ if OF_PANEL:
             "../../envs/popdesic.yaml"
         threads: 3  # a format each
         resources:
-            # One thousand sites of all samples at a time.
-            mem_mb=memory(800, mb=18, samples=0.035, files="panel"),
+            # One thousand sites of all samples at a time, or a shard.
+            mem_mb=memory(1300 if "zarr3" in OF_PANEL else 800, mb=18, samples=0.035, files="panel"),
             runtime=minutes(mb=1 / 10),
         params:
             formats=OF_PANEL,

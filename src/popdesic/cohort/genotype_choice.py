@@ -13,7 +13,7 @@ STAGES = {
     "export": "exports of the panel",
 }
 #: Values of `export.formats` that hold genotypes.
-PANEL_FORMATS = {"plink", "vcf", "zarr"}
+PANEL_FORMATS = {"plink", "vcf", "zarr", "zarr3"}
 CALLED, IMPUTED = "called", "imputed"
 #: Stem of a cohort's PLINK files below `results/cohorts/{cohort}`, by its genotypes.
 STEMS = {CALLED: "genotypes", IMPUTED: "imputed"}

@@ -448,10 +448,11 @@ def _sites(
 
 
 def _agrees(store: Store, start: int, contig: np.ndarray) -> bool:
-    """Whether a chunk has as many sites of each contig as the store's index says, if it has one."""
-    noted = store.index[store.index[:, 0] == start // store.n_rows, 1:].tolist()
-    found = Counter(contig.tolist())
-    return not noted or sorted(map(tuple, noted)) == sorted(found.items())
+    """Whether a read has as many sites of each contig as the store's index says, if it has one."""
+    noted: Counter[int] = Counter()
+    for number, n_sites in store.index[store.index[:, 0] == start // store.n_rows, 1:].tolist():
+        noted[number] += n_sites
+    return not noted or noted == Counter(contig.tolist())
 
 
 def _strange(store: Store, index: int, what: str) -> UserError:

@@ -10,6 +10,7 @@ zarr is imported on first use, because it starts slowly.
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from dataclasses import dataclass
@@ -45,16 +46,18 @@ FILL = -2
 ARRAY_FILES = (".zarray", ".zattrs", "zarr.json", ".zgroup", ".zmetadata", FOLDER_STAMP)
 #: Header of a chunk that Blosc compressed; its last four bytes are the size of the chunk.
 BLOSC_BYTES = 16
+#: Most bytes of calls that are read of a shard at a time; a shard can exceed the memory.
+SHARD_BYTES = 32 << 20
 #: What zarr raises for a store that is damaged or not one.
 FAULTS = (OSError, ValueError, KeyError, TypeError, RuntimeError, MemoryError)
 
 
 @dataclass(frozen=True)
 class Store:
-    """An open store, its samples and contigs, and its numbers of sites and of sites a chunk.
+    """An open store, its samples and contigs, its number of sites and how many are read at a time.
 
     `group`: its arrays by name.
-    `index`: int64 (n, 3), chunk of sites, contig, number of sites: what bio2zarr noted while it
+    `index`: int64 (n, 3), number of a read, contig, number of sites: what bio2zarr noted while it
     wrote; no row if there is no such array.
     """
 
@@ -98,10 +101,12 @@ def open_store(path: Path | Remote | str) -> Store:
             _require_whole_chunks(path, name, group[name])
         samples = texts(group["sample_id"][:])
         contigs = texts(group["contig_id"][:])
-        n_rows = (getattr(calls, "shards", None) or calls.chunks)[0]
+        n_rows = _rows_together(calls)
         index = np.zeros((0, 6), np.int64)
-        if "region_index" in arrays and group["variant_position"].chunks[0] == n_rows:
+        of_index = group["variant_position"].chunks[0]
+        if "region_index" in arrays and n_rows % of_index == 0:
             index = np.asarray(group["region_index"][:], np.int64)
+            index[:, 0] //= n_rows // of_index
         shapes = {name: group[name].shape for name in names}
     except FAULTS as error:
         raise damaged(path, error) from None
@@ -116,6 +121,15 @@ def open_store(path: Path | Remote | str) -> Store:
         )
     _check_names(path, samples, contigs)
     return Store(path, group, samples, contigs, n_sites, n_rows, index[:, [0, 1, 5]])
+
+
+def _rows_together(calls: Any) -> int:
+    """Sites that are read at a time: a row of chunks, or of several that a shard holds."""
+    chunk = calls.chunks[0]
+    if not (shards := getattr(calls, "shards", None)):
+        return chunk
+    row = max(1, chunk * math.prod(calls.shape[1:]) * calls.dtype.itemsize)
+    return chunk * max(1, min(shards[0] // chunk, SHARD_BYTES // row))
 
 
 def _opened(path: Path | Remote) -> Any:

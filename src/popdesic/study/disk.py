@@ -321,7 +321,7 @@ def bytes_of_lists(pairs: Iterable[tuple[str, str]], samples: Mapping[str, int],
 
 def _export(name: str, n: int, m: int) -> float:
     """Size of an exported format."""
-    genotypes = {"plink": 0.25, "vcf": 0.33, "zarr": 0.22}
+    genotypes = {"plink": 0.25, "vcf": 0.33, "zarr": 0.22, "zarr3": 0.22}
     if name in genotypes:
         return genotypes[name] * n * m + BIM * m
     return SQUARE_TEXT * n * n if name in ("mibs", "king", "phylip") else 100.0 * n

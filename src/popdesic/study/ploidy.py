@@ -23,7 +23,7 @@ from ..io.batches import OF_PLOIDY, ONLY_HAPLOID
 #: Analyses and formats that compare heterozygotes, phase them, or count two copies.
 DIPLOID_COMPARISONS = ("kinship", "pc_relate", "mixture")
 DIPLOID_STATISTICS = ("runs", "ancestry")
-DIPLOID_FORMATS = ("vcf", "zarr", "king", *SEGMENT_FORMATS)
+DIPLOID_FORMATS = ("vcf", "zarr", "zarr3", "king", *SEGMENT_FORMATS)
 #: What reads genotypes of two alleles besides, so that polyploids do without.
 TWO_ALLELES = ("identity", "ibd", "local", "plink", "mibs")
 #: Components of polyploids in the space `pcs`, where `auto` would be chosen by genotypes.

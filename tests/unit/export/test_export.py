@@ -35,6 +35,8 @@ from popdesic.io.bed import read_fam
 from popdesic.io.genotypes import pack_bed
 from popdesic.io.plink import stream_plink
 from popdesic.io.vcf import stream_sites
+from popdesic.io.vcf_zarr import stream_zarr
+from popdesic.io.zarr_store import open_store
 
 
 def needs(command: str):
@@ -93,10 +95,20 @@ def test_vcf_opens_in_bcftools_and_plink2(placed, tmp_path):
     assert list(read_fam(tmp_path / "p")["sample"]) == placed["samples"]
 
 
-def test_zarr_holds_the_same(placed, tmp_path):
+@pytest.fixture(params=[False, True], ids=["chunks", "shards"])
+def shards(request, monkeypatch) -> bool:
+    """Whether chunks lie in shards; they are small, so that there are some of each."""
+    if request.param:
+        monkeypatch.setattr("popdesic.export.zarr.CHUNK_SITES", 100)
+        monkeypatch.setattr("popdesic.export.zarr.CHUNK_SAMPLES", 8)
+        monkeypatch.setattr("popdesic.export.zarr.SHARD_BYTES", 5 * 100 * 8 * 2)
+    return request.param
+
+
+def test_zarr_holds_the_same(placed, tmp_path, shards):
     out = tmp_path / "panel.vcz"
     for _ in range(2):  # the second replaces the first
-        export_zarr(placed["prefixes"], placed["panel"], out)
+        export_zarr(placed["prefixes"], placed["panel"], out, shards=shards)
     root = zarr.open(str(out), mode="r")
     g = placed["genotypes"]
     calls = np.asarray(root["call_genotype"][:])
@@ -114,13 +126,30 @@ def test_zarr_holds_the_same(placed, tmp_path):
     )
     assert list(sites) == placed["sites"]
     assert list(root["sample_id"][:]) == placed["samples"]
-    assert root["call_genotype"].attrs["_ARRAY_DIMENSIONS"] == ["variants", "samples", "ploidy"]
+    about = root["call_genotype"]
+    dimensions = about.metadata.dimension_names if shards else about.attrs["_ARRAY_DIMENSIONS"]
+    assert list(dimensions) == ["variants", "samples", "ploidy"]
     assert root.attrs["vcf_zarr_version"] == "0.5"
     assert root.attrs["popdesic_panel"] == load_panel(placed["panel"])[1]
     first = {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    export_zarr(placed["prefixes"], placed["panel"], out)
+    export_zarr(placed["prefixes"], placed["panel"], out, shards=shards)
     assert first == {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".panel")]
+
+
+def test_shards_are_read_back_and_are_few_files(placed, tmp_path, shards, monkeypatch):
+    """However many chunks are read at a time: three do not divide a shard of five."""
+    out = tmp_path / "panel.vcz"
+    export_zarr(placed["prefixes"], placed["panel"], out, shards=shards)
+    files = [path.name for path in (out / "call_genotype").rglob("*") if path.is_file()]
+    assert sum(name[0].isdigit() for name in files) == (3 * 2 if shards else 2)
+    for together, n_chunks in (1, 1), (3 * 100 * 15 * 2, 3), (10**9, 5):
+        monkeypatch.setattr("popdesic.io.zarr_store.SHARD_BYTES", together)
+        store = open_store(out)
+        assert store.n_rows == (100 * n_chunks if shards else 1000)
+        assert len(store.index), "the index of regions is compared"
+        found = [batch.genotypes for batch in stream_zarr(out, DecodeCounts())]
+        np.testing.assert_array_equal(np.concatenate(found), placed["genotypes"])
 
 
 @pytest.mark.peer

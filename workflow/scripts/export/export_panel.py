@@ -19,8 +19,9 @@ with logged(snakemake.log[0], snakemake.input) as log:
             samples = samples_in_order(Path(params.sheet), params.cohorts)
             export_plink(stems, samples, out.with_suffix(""))
         else:
-            write = export_zarr if name == "zarr" else export_vcf
-            write(stems, panel, out, missing=params.missing)
+            more = {"shards": name == "zarr3"} if "zarr" in name else {}
+            write = export_zarr if more else export_vcf
+            write(stems, panel, out, missing=params.missing, **more)
 
     run_forked(export, [(name,) for name in params.formats], snakemake.threads)
     log.info("written: %s", ", ".join(params.formats))
