@@ -8,7 +8,8 @@
 The first table has shares of null sets (tests/scenes/interactions/sets.py: LD, main effects,
 covariates) with p at most 0.05, 0.01 and 0.001 by `popdesic.scan_sets`: its `p` (twice the smaller
 of the other two), quadratic, best pair with Bonferroni, burden. In brackets the 95 % interval of p
-(Wilson 1927). `above`: tests whose interval lies above the level.
+(Wilson 1927). `above`: tests whose interval lies above the level. Scenes with an `x` test products
+of each site with an environment (tests/scenes/interactions/environments.py); they run if named.
 
 The second one plants 1, 5 or 20 of about 1 000 products (46 sites) with 0.1 to 1 % of the variance
 of a number together, in 10 000 people (tests/scenes/interactions/planted_sets.py: phenotypes share
@@ -43,6 +44,8 @@ import commandline
 import numpy as np
 import pandas as pd
 from bench_interactions import wilson
+from scenes.interactions.environments import SCENES as OUTSIDE
+from scenes.interactions.environments import environment_study
 from scenes.interactions.planted_sets import TESTS as PLANTED_TESTS
 from scenes.interactions.planted_sets import planted_p_values
 from scenes.interactions.sets import NULLS, SetStudy, null_study
@@ -67,17 +70,20 @@ COHORTS, SHARE = 10, 1.1
 DIFFERENT = 8
 
 
-def tested(study: SetStudy):
+def tested(study: SetStudy, environment: np.ndarray | None = None):
     """The table of a study, by one thread."""
     return popdesic.scan_sets(
         *(study.genotypes, study.phenotype, study.sets, study.covariates),
+        environment=environment,
         transform=study.transform,
         threads=1,
     )
 
 
 def of_null(name: str, people: int, sets: int, sites: int, seed: int) -> np.ndarray:
-    return tested(null_study(name, seed, people, sets, sites))[list(TESTS)].to_numpy()
+    given = (seed, people, sets, sites)
+    studies = environment_study(name, *given) if name in OUTSIDE else (null_study(name, *given),)
+    return tested(*studies)[list(TESTS)].to_numpy()
 
 
 def of_planted(people: int, sites: int, many: int, seed: int) -> np.ndarray:
@@ -256,7 +262,7 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=50, help="of a null study")
     parser.add_argument("--sites", type=int, default=8, help="of a null set")
     parser.add_argument("--people", type=int, default=2000, help="of a null study")
-    parser.add_argument("--scenes", nargs="+", choices=NULLS, default=list(NULLS))
+    parser.add_argument("--scenes", nargs="+", choices=(*NULLS, *OUTSIDE), default=list(NULLS))
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--planted", type=int, default=200, help="studies of each model; 0: none")
     parser.add_argument("--timed", type=int, default=20, help="sets that are timed; 0: none")
@@ -279,7 +285,7 @@ def main() -> None:
         joining=200,
         biobank=2,
         biobank_people=300,
-        traits=3,
+        phenotypes=3,
         jobs=1,
     )
     with ProcessPoolExecutor(options.jobs) as pool:

@@ -73,13 +73,22 @@ def alt_counts(genotypes: np.ndarray) -> np.ndarray:
 def score_parts(g, response, covariates, pairs, *, binary: bool, dominance: bool = True):
     """U, V and third cumulants of U of the listed pairs of columns of counts `g`; r'r and degrees
     of freedom. U of cases and controls is that of residuals with Firth's correction."""
-    main = [g, (g == 2)[:, (g == 2).any(axis=0)]] if dominance else [g]
-    design = np.column_stack([np.ones(len(g)), covariates, *main])
     z = np.column_stack([g[:, i] * g[:, j] for i, j in pairs])
+    return parts_of(z, main_effects(g, covariates, dominance), response, binary)
+
+
+def main_effects(g, covariates, dominance: bool):
+    """Columns of a null model, the constant first."""
+    main = [g, (g == 2)[:, (g == 2).any(axis=0)]] if dominance else [g]
+    return np.column_stack([np.ones(len(g)), covariates, *main])
+
+
+def parts_of(z, design, response, binary: bool):
+    """As of `score_parts`, of columns z under a null model."""
     family = sm.families.Binomial() if binary else sm.families.Gaussian()
     fit = sm.GLM(response, design, family=family).fit(tol=1e-14)
     residuals = response - fit.fittedvalues
-    root, cubes = np.ones(len(g)), np.zeros(len(g))
+    root, cubes = np.ones(len(z)), np.zeros(len(z))
     if binary:
         p = fit.fittedvalues
         half = np.sqrt(p * (1 - p))[:, None] * design
@@ -90,7 +99,7 @@ def score_parts(g, response, covariates, pairs, *, binary: bool, dominance: bool
     left = root[:, None] * z
     weighted = root[:, None] * design
     left = left - weighted @ np.linalg.lstsq(weighted, left, rcond=None)[0]
-    freedom = len(g) - np.linalg.matrix_rank(design)
+    freedom = len(z) - np.linalg.matrix_rank(design)
     left = left / root[:, None]
     size = float(residuals @ residuals)
     return left.T @ residuals, (left * root[:, None] ** 2).T @ left, cubes @ left**3, size, freedom
@@ -105,6 +114,35 @@ def set_tests(genotypes, response, covariates, pairs, *, binary: bool, dominance
     kind = {"binary": binary, "dominance": dominance}
     u, v, third, size, freedom = score_parts(g, response, covariates, pairs, **kind)
     scale = np.array([1 / (g[:, i].std() * g[:, j].std()) for i, j in pairs])
+    return tests_of_scores(u, v, third, scale, None if binary else (size, freedom))
+
+
+def independent(columns):
+    """Those that do not follow from columns before them, such as the square of two values."""
+    sizes = np.abs(np.linalg.qr(columns / np.linalg.norm(columns, axis=0), "r").diagonal())
+    return columns[:, sizes > 1e-9]
+
+
+def spread_of_environment(response, covariates, e):
+    """Standard deviations of residuals, by a gamma model of their squares with a log link."""
+    columns = sm.add_constant(covariates)
+    rest = response - columns @ np.linalg.lstsq(columns, response, rcond=None)[0]
+    x = independent(np.column_stack([np.ones(len(e)), e - e.mean(), (e - e.mean()) ** 2]))
+    family = sm.families.Gamma(sm.families.links.Log())
+    fitted = sm.GLM(rest**2, x, family=family).fit(tol=1e-14, maxiter=500).fittedvalues
+    return np.sqrt(fitted / np.exp(np.log(fitted).mean()))
+
+
+def environment_tests(genotypes, response, covariates, e, *, binary: bool, dominance: bool = True):
+    """The same of the products of each site with an environment."""
+    g = minor_counts(genotypes)
+    outside = np.column_stack([covariates, e, e**2, covariates * e[:, None]])
+    design = main_effects(g, outside, dominance)
+    root = np.ones(len(e)) if binary else 1 / spread_of_environment(response, outside, e)
+    columns = independent(design * root[:, None])
+    z, response = g * ((e - e.mean()) * root)[:, None], response * (1 if binary else root)
+    u, v, third, size, freedom = parts_of(z, columns, response, binary)
+    scale = 1 / g.std(axis=0)
     return tests_of_scores(u, v, third, scale, None if binary else (size, freedom))
 
 

@@ -35,15 +35,17 @@ SITES = make_sites(N_SITES)
 SETS = {"first": [0, 1, 2, 3, 4, 5], "null": [6, 7, 8, 9], "far": [14, 15, 16], "alone": [20]}
 #: Too many sites for main effects of each cohort.
 SETS["many"] = list(range(7, 22))
+GIVEN = {"file": "genes.bed", "environments": ["dose"]}
 
 
 def cohorts() -> tuple[list[Cohort], np.ndarray]:
-    """Two cohorts, and a number with a product of the sites 1 and 4."""
+    """Two cohorts, and a number with products of the sites 1 and 4, and of 15 with the dose."""
     rng = np.random.default_rng(4)
     genotypes = rng.binomial(2, rng.uniform(0.2, 0.5, N_SITES)[:, None], (N_SITES, N)).astype(
         np.int8
     )
     number = 1.2 * genotypes[1] * genotypes[4] + 0.4 * genotypes[7] + rng.normal(0, 1, N)
+    number += 0.5 * genotypes[15] * doses(N)
     genotypes[rng.random(genotypes.shape) < 0.003] = -1
     found = []
     for name, members in (("north", range(350)), ("south", range(350, N))):
@@ -51,6 +53,10 @@ def cohorts() -> tuple[list[Cohort], np.ndarray]:
         drawn, labels = genotypes[:, list(members)], ["P"] * len(names)
         found.append(Cohort(name, names, SITES, drawn, populations=labels))
     return found, number
+
+
+def doses(n: int) -> np.ndarray:
+    return np.random.default_rng(6).normal(size=n).round(3)
 
 
 def bed() -> str:
@@ -64,9 +70,10 @@ def bed() -> str:
 def write(folder: Path, given: str, text: str, further=(), numbers=()) -> None:
     drawn, number = cohorts()
     number = np.append(number, numbers)
-    write_sheets(folder, [*drawn, *further], FAST | {"epistasis": {"sets": given}})
+    block = {"sets": GIVEN | {"file": given}, "covariates": ["dose"]}
+    write_sheets(folder, [*drawn, *further], FAST | {"epistasis": block})
     sheet = pd.read_csv(folder / "config/samples.tsv", sep="\t", dtype=str)
-    sheet["phenotype"] = number.round(5)
+    sheet["phenotype"], sheet["dose"] = number.round(5), doses(len(sheet))
     sheet.to_csv(folder / "config/samples.tsv", sep="\t", index=False)
     (folder / given).write_text(text)
 
@@ -118,13 +125,35 @@ def scored(folder: Path) -> tuple[dict, dict, NullModel, np.ndarray]:
     null = read_null_model(folder / "results/epistasis/null_model.npz")
     row = {rank: k for k, rank in enumerate(sites["rank"])}
     sets = {name: [row[k] for k in chosen] for name, chosen in SETS.items()}
-    given = {}
+    given, dose = {}, dose_of(folder, samples)
     for name in ("north", "south"):
         own = (samples.cohort == name).to_numpy()
+        number = samples.phenotype[own].astype(float)
         given[name] = popdesic.score_sets(
-            genotypes[own], samples.phenotype[own].astype(float), sets, transform="normal"
+            genotypes[own], number, sets, dose[own, None], transform="normal"
         )
     return given, sets, null, genotypes
+
+
+def dose_of(folder: Path, samples: pd.DataFrame) -> np.ndarray:
+    sheet = pd.read_csv(folder / "config/samples.tsv", sep="\t").set_index("sample")
+    return sheet.loc[samples["sample"], "dose"].to_numpy(float)
+
+
+def test_sets_with_an_environment_equal_the_tests_of_the_api(study):
+    folder = study[0]
+    table = table_of(folder / "results/epistasis/sets_environment.tsv")
+    _, sets, null, genotypes = scored(folder)
+    _, _, samples = read_reordered(folder / "results/reorder")
+    found = popdesic.scan_sets(
+        genotypes, null.response, sets, null.design, environment=dose_of(folder, samples)
+    )
+    assert table.set.tolist() == list(SETS) and set(table.environment) == {"dose"}
+    for name in ("sites", "p", "p_quadratic", "p_pair", "p_burden"):
+        np.testing.assert_allclose(table[name], found[name], rtol=1e-5)
+    assert table.site[2] == ":".join(map(str, (*SITES[15][:2], *SITES[15][3:])))
+    assert table.p_adjusted[2] < 1e-6 and table.p_adjusted[2] == pytest.approx(5 * table.p[2])
+    assert table.p_adjusted[[0, 1]].min() > 0.05 and (table.n == N).all()
 
 
 def test_cohorts_replicate_as_by_the_api(study):
@@ -150,7 +179,7 @@ def test_the_page_says_what_was_found(study, tmp_path, request):
     for name in FIGURES:
         (figures / f"{name}.svg").write_text(EMPTY)
     out = tmp_path / "report.html"
-    config = fill_config({"epistasis": {"sets": "genes.bed"}})
+    config = fill_config({"epistasis": {"sets": GIVEN, "covariates": ["dose"]}})
     write_report(outcome, distances, figures, config, out)
     said = " ".join(out.read_text("utf-8").split())
     assert "4 of 5 sets were tested in 600 samples. 1 has a significant interaction" in said
@@ -161,6 +190,9 @@ def test_the_page_says_what_was_found(study, tmp_path, request):
     assert "All products of two sites of a set" in (tmp_path / "methods.md").read_text("utf-8")
     assert "scanned for" not in (tmp_path / "methods.md").read_text("utf-8")
     assert "Sets: effects by cohort" in said
+    assert "Sites of the set far interact with dose (p = " in said
+    assert "Best sets with an environment (5 of 5 tests)" in said
+    assert "Products of each site with dose were tested" in (tmp_path / "methods.md").read_text()
     if find_chromium() is not None:
         opened = request.getfixturevalue("browser")
         table = table_of(folder / "results/epistasis/sets_replication.tsv")
@@ -184,6 +216,9 @@ def test_the_page_says_what_was_found(study, tmp_path, request):
     write_report(alone, distances, figures, config, out)
     said = " ".join(out.read_text("utf-8").split())
     assert "4 of 5 sets were tested" in said and 'id="fig-sets_qq"' in said
+    config = fill_config({"epistasis": {"sets": "genes.bed"}})
+    write_report(alone, distances, figures, config, out)
+    assert "with dose" not in out.read_text("utf-8")
     for stale in ("Best sets of the discovery cohorts", "fig-sets_forest", "effects by cohort"):
         assert stale not in said
 
@@ -280,6 +315,38 @@ def test_pairs_of_sets_are_ranges_in_one_row(study, tmp_path):
     table = table_of(out)
     assert table.products.tolist() == [6, 0] and table.p[0] < 1e-6 and np.isnan(table.p[1])
     assert table.loc[0, ["chrom2", "start2", "end2"]].tolist() == ["chr1", 1351, 1500]
+
+
+def test_pairs_of_names_equal_pairs_of_ranges(study, tmp_path, caplog):
+    folder, given = study[0], tmp_path / "pairs"
+    tables = [tmp_path / name for name in ("names.tsv", "ranges.tsv")]
+    paths = [folder / "results/reorder", folder / "results/epistasis/null_model.npz"]
+    given.write_text("gene1 gene2 score\nfirst null 900\nfar far 1\n")
+    further = {"pairs": given}
+    scan_study_sets(*paths, folder / "genes.bed", tables[0], no_relatives(), 1, **further)
+    assert "2 names are not in" in caplog.text
+    rows = [
+        [(SITES[k][0], SITES[k][1] - 1, SITES[k][1]) for k in SETS[s]] for s in ("first", "null")
+    ]
+    ranges = [" ".join(map(str, (*a, *b, "first_x_null"))) for a in rows[0] for b in rows[1]]
+    given.write_text("\n".join(ranges))
+    scan_study_sets(*paths, given, tables[1], no_relatives(), 1)
+    names, pairs = map(table_of, tables)
+    assert names.set.tolist() == ["first x null", "far"] and names.products.tolist() == [24, 3]
+    assert names.p[0] == pairs.p[0]
+
+
+def test_environments_are_covariates_of_one_column(study, tmp_path):
+    folder = tmp_path / "study"
+    shutil.copytree(study[0], folder, symlinks=True, ignore=shutil.ignore_patterns("results"))
+    block = {"sets": {"file": "genes.bed", "environments": ["dose"]}}
+    with pytest.raises(UserError, match=r"environment 'dose', which is not one of.*covariates"):
+        validate_study({"epistasis": block}, folder)
+    sheet = pd.read_csv(folder / "config/samples.tsv", sep="\t", dtype=str)
+    sheet["dose"] = ["low", "middle", "high"] * (len(sheet) // 3)
+    sheet.to_csv(folder / "config/samples.tsv", sep="\t", index=False)
+    with pytest.raises(UserError, match=r"'dose', which has 3 categories"):
+        validate_study({"epistasis": block | {"covariates": ["dose"]}}, folder)
 
 
 def test_bad_files_are_refused_before_any_job(study, tmp_path):

@@ -34,11 +34,12 @@ from popdesic.epistasis.options import (
     scan_device,
     scan_hours,
     scan_score,
+    set_files,
 )
 
 EPISTASIS = CONFIG["epistasis"]
-#: File of sets; scans of sets need planes and the null model too.
-SETS = EPISTASIS["sets"]
+#: Files of sets; scans of sets need planes and the null model too.
+SETS = set_files(EPISTASIS["sets"])
 SCANNED = bool(EPISTASIS["order"] or SETS)
 #: Whether scans read the phenotypes, which are of one kind, as numbers.
 QUANTITATIVE = SCANNED and is_quantitative(

@@ -3,6 +3,7 @@
 # needs   results/reorder/onehot.npy sites.tsv samples.tsv, results/epistasis/null_model.npz
 #         (epistasis.smk), results/cohorts/{cohort}/genotypes.bed .bim .fam (or imputed)
 # gives   results/epistasis/sets.tsv             tests of sets of sites
+#         results/epistasis/sets_environment.tsv their tests with environments
 #         results/epistasis/sets_replication.tsv sets_by_cohort.tsv
 #         results/epistasis/set_scores/row.json  list of the scores of each cohort, which lie beside
 #         results/figures/sets_manhattan.* sets_qq.* sets_forest.*
@@ -17,6 +18,8 @@ SETS_BY_COHORT = (
     if SETS and len(COHORTS) > 1
     else {}
 )
+#: Tests with environments.
+SETS_OUTSIDE = {"outside": f"{SCANS}/sets_environment.tsv"} if SETS and SETS.environments else {}
 SET_FIGURES = [
     name
     for name, figure in figures_by("scan_sets").items()
@@ -24,7 +27,9 @@ SET_FIGURES = [
 ]
 
 TARGETS["epistasis"] += [
-    of_phenotypes([f"{SCANS}/sets.tsv", *SETS_BY_COHORT.values()] if SETS else []),
+    of_phenotypes(
+        [f"{SCANS}/sets.tsv", *SETS_BY_COHORT.values(), *SETS_OUTSIDE.values()] if SETS else []
+    ),
     of_phenotypes(expand("results/figures/{f}.{end}", f=SET_FIGURES, end=["svg", "png"])),
 ]
 
@@ -34,7 +39,8 @@ if SETS:
     rule scan_sets:
         input:
             **({"restrict": EPISTASIS["restrict"]} if EPISTASIS["restrict"] else {}),
-            sets=SETS,
+            **({"pairs": SETS.pairs} if SETS.pairs else {}),
+            sets=SETS.file,
             planes=REORDERED,
             model=NULL_MODEL,
             kinship=RELATIVES,
@@ -42,6 +48,7 @@ if SETS:
             rest=genotype_files("epistasis", COHORTS if SETS_BY_COHORT else [], "bim", "fam"),
         output:
             **SETS_BY_COHORT,
+            **SETS_OUTSIDE,
             table=f"{SCANS}/sets.tsv",
             svg=[
                 figure
@@ -64,7 +71,10 @@ if SETS:
             runtime=set_minutes,
         params:
             **PEDIGREE,
-            key=lambda wildcards: file_key(filter(None, [SETS, EPISTASIS["restrict"]])),
+            key=lambda wildcards: file_key(
+                filter(None, [SETS.file, SETS.pairs, EPISTASIS["restrict"]])
+            ),
+            environments=SETS.environments,
             founders=list(STUDY.founders),
             transform=EPISTASIS["transform"],
             tile_code=lambda wildcards: digests.tile_code("sets"),

@@ -106,13 +106,17 @@ def null_minutes(wildcards, input, attempt):
 
 
 def set_minutes(wildcards, input, attempt):
-    """Of tests of sets, and again in cohorts: at most so many as its file has rows of 20 bytes.
+    """Of tests of sets, and again in cohorts: at most so many as its files have rows of 20 bytes,
+    or of 10 where they are pairs of names.
 
     A set of 25 sites and 10 000 people takes 0.07 s of a core (numbers) to 0.12 s (cases), and 0.03
     s for tests of all cohorts; a busy core takes twice as long. Up to 20 leading sets are tested
     100 times more, with about as much for the sites of their regions.
     """
-    rows = 1e6 * input_mb([input.sets]) / 20 * (2 if SETS_BY_COHORT else 1) + 20 * 100 * 2
+    rows = 1e6 * input_mb([input.sets]) / 20 * (1 + len(SETS.environments))
+    if SETS.pairs:
+        rows += 1e6 * input_mb([input.pairs]) / 10
+    rows = rows * (2 if SETS_BY_COHORT else 1) + 20 * 100 * 2
     return limit_minutes(5 + rows * (0.05 + 1e-5 * n_samples(*COHORTS)) / 60, attempt)
 
 

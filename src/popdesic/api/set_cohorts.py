@@ -59,6 +59,7 @@ def score_sets(
     sets: Mapping[str, Any],
     covariates: ArrayLike | None = None,
     *,
+    environment: ArrayLike | None = None,
     transform: str = "none",
     dominance: bool = True,
     threads: int | None = None,
@@ -69,8 +70,9 @@ def score_sets(
     ----------
     genotypes : array-like, (n_samples, n_sites)
         Of one cohort, as of `scan_sets`.
-    phenotype, sets, covariates, transform, dominance, threads
-        As of `scan_sets`. A set may have at most 2 048 products.
+    phenotype, sets, covariates, environment, transform, dominance, threads
+        As of `scan_sets`. A set may have at most 2 048 products. The environment must have the same
+        unit in all cohorts.
 
     Returns
     -------
@@ -92,7 +94,13 @@ def score_sets(
     (10,)
     """
     tests, array, chosen = prepare_scan(
-        genotypes, phenotype, sets, covariates, transform=transform, dominance=dominance
+        genotypes,
+        phenotype,
+        sets,
+        covariates,
+        environment=environment,
+        transform=transform,
+        dominance=dominance,
     )
     found = set_statistics(
         tests, lambda sites: array[:, sites], chosen, thread_count(threads) or usable_cpus()

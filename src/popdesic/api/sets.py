@@ -12,9 +12,11 @@ import pandas as pd
 from ..core.errors import UserError
 from ..core.threads import usable_cpus
 from ..engine.select import backend_for
+from ..epistasis.design import evened
 from ..epistasis.set_numbers import NumberTests
+from ..epistasis.set_products import HOST, Arrays
 from ..epistasis.set_rows import Sets, rows_of_numbers, set_rows
-from ..epistasis.sets import HOST, Arrays, SetTests, prepare_sets
+from ..epistasis.sets import SetTests, prepare_sets
 from .arrays import ArrayLike, genotype_array, require_choice, thread_count
 from .responses import known_covariates, number_array, response_kind
 
@@ -28,6 +30,7 @@ def scan_sets(
     sets: Mapping[str, Any],
     covariates: ArrayLike | None = None,
     *,
+    environment: ArrayLike | None = None,
     transform: str = "none",
     dominance: bool = True,
     device: str = "cpu",
@@ -53,6 +56,10 @@ def scan_sets(
         site of the first with one of the second are tested, main effects of both are in the null.
     covariates : array-like, (n_samples, n_columns), optional
         As in `scan_sites`.
+    environment : array-like, (n_samples,), optional
+        Such as age, or 1 for smokers and 0 for others. Then the products of each site with it are
+        tested, instead of those of two sites: gene-environment interactions. The null model also
+        has the environment, its square, and its products with the covariates.
     transform : {'none', 'normal'}
         Of numbers: ``normal`` takes the normal scores of the ranks of their residuals. P-values of
         numbers hold for normal residuals.
@@ -61,8 +68,8 @@ def scan_sets(
         site looks like an interaction of two sites in LD.
     device : {'cpu', 'gpu', 'auto'}
         Where products of quantitative phenotypes are summed; ``auto`` uses a GPU if there is a
-        usable one. p of a GPU differs by rounding, below 1e-9 of it. Cases and controls, and sets
-        with more products than samples, are tested on the CPU.
+        usable one. p of a GPU differs by rounding, below 1e-9 of it. Cases and controls, sets with
+        more products than samples, and environments are tested on the CPU.
     threads : int, optional
         Number of CPU threads; all CPUs by default. Results do not depend on it.
 
@@ -75,7 +82,8 @@ def scan_sets(
         which fewer than five of the smaller class, cases or controls, are expected among the
         carriers); `p`, twice the smaller of `p_quadratic` (sum of squares of all scores) and
         `p_pair` (best product, times their number); `p_burden` (sum of all scores); `site1`,
-        `site2` of the best product. P is for one set, and NaN where nothing can be tested.
+        `site2` of the best product (-1 is the environment). P is for one set, and NaN where nothing
+        can be tested.
 
     Raises
     ------
@@ -98,36 +106,62 @@ def scan_sets(
     require_choice(device, ("cpu", "gpu", "auto"), "device")
     array, chosen = checked_sets(genotypes, sets, transform, dominance)
     several = np.ndim(phenotype) == 2
-    names = getattr(phenotype, "columns", range(np.shape(phenotype)[1])) if several else [None]
-    if not len(names):
-        raise ValueError("phenotype has no column; give at least one.")
-    shape = (len(array), len(names)) if several else (len(array),)
-    responses = number_array(phenotype, shape, "phenotype").reshape(len(array), len(names))
-    alike: dict[bytes, list[int]] = {}
+    names, responses = _columns_of(phenotype, len(array))
+    outside = _environment_of(environment, len(array))
     tests, people = [], []
-    for k, response in enumerate(responses.T):
+    for name, response in zip(names, responses, strict=True):
         try:
-            one, used = tests_of(response, covariates, transform, dominance)
+            one, used = tests_of(response, covariates, transform, dominance, outside)
         except ValueError as error:
             if several:
-                raise ValueError(f"column {names[k]} of phenotype: {error}") from None
+                raise ValueError(f"column {name} of phenotype: {error}") from None
             raise
-        own = b"linear" + used.tobytes() if one.kind == "linear" else str(k).encode()
-        alike.setdefault(own, []).append(k)
         tests.append(one)
         people.append(used)
     cpus, found = thread_count(threads) or usable_cpus(), {}
-    arrays = _arrays_of(device) if any(one.kind == "linear" for one in tests) else HOST
-    for group in alike.values():
+    numbers = outside is None and any(one.kind == "linear" for one in tests)
+    arrays = _arrays_of(device) if numbers else HOST
+    for group, together in _groups(tests, people, several or arrays is not HOST):
         read = _reader(array, people[group[0]])
-        if tests[group[0]].kind == "linear" and (several or arrays is not HOST):
-            numbers = NumberTests([tests[k] for k in group], arrays)
-            found |= zip(group, rows_of_numbers(numbers, read, chosen, cpus), strict=True)
+        if together:
+            shared = NumberTests([tests[k] for k in group], arrays)
+            found |= zip(group, rows_of_numbers(shared, read, chosen, cpus), strict=True)
         else:
             found[group[0]] = set_rows(tests[group[0]], read, chosen, cpus)
     rows = [{"phenotype": names[k]} | row for k in range(len(names)) for row in found[k]]
     warn_untested({row["set"]: row["problem"] for row in rows if "problem" in row})
     return pd.DataFrame(rows, columns=["phenotype", *COLUMNS] if several else COLUMNS)
+
+
+def _columns_of(phenotype: ArrayLike, n_samples: int) -> tuple[list, np.ndarray]:
+    """Names and values of the phenotypes, float64 (n_phenotypes, n_samples)."""
+    if np.ndim(phenotype) != 2:
+        return [None], number_array(phenotype, (n_samples,), "phenotype")[None]
+    names = list(getattr(phenotype, "columns", range(np.shape(phenotype)[1])))
+    if not names:
+        raise ValueError("phenotype has no column; give at least one.")
+    return names, number_array(phenotype, (n_samples, len(names)), "phenotype").T
+
+
+def _environment_of(environment: ArrayLike | None, n_samples: int) -> np.ndarray | None:
+    return None if environment is None else number_array(environment, (n_samples,), "environment")
+
+
+def _groups(
+    tests: list[SetTests], people: list[np.ndarray], together: bool
+) -> list[tuple[list[int], bool]]:
+    """Places of phenotypes, and whether their tests are made together: those of numbers of the same
+    people, if `together`."""
+    alike: dict[bytes, list[int]] = {}
+    groups: list[tuple[list[int], bool]] = []
+    for k, (one, used) in enumerate(zip(tests, people, strict=True)):
+        if not together or one.kind != "linear" or one.environment is not None:
+            groups.append(([k], False))
+        elif used.tobytes() in alike:
+            alike[used.tobytes()].append(k)
+        else:
+            groups.append((alike.setdefault(used.tobytes(), [k]), True))
+    return groups
 
 
 def _reader(array: np.ndarray, used: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -164,13 +198,15 @@ def prepare_scan(
     sets: Mapping[str, Any],
     covariates: ArrayLike | None,
     *,
+    environment: ArrayLike | None,
     transform: str,
     dominance: bool,
 ) -> tuple[SetTests, np.ndarray, Sets]:
     """The tests, genotypes of the people tested, and sites of each set, of checked arguments."""
     array, chosen = checked_sets(genotypes, sets, transform, dominance)
     response = number_array(phenotype, (len(array),), "phenotype")
-    tests, used = tests_of(response, covariates, transform, dominance)
+    outside = _environment_of(environment, len(array))
+    tests, used = tests_of(response, covariates, transform, dominance, outside)
     return tests, array if used.all() else array[used], chosen
 
 
@@ -192,14 +228,26 @@ def checked_sets(
 
 
 def tests_of(
-    response: np.ndarray, covariates: ArrayLike | None, transform: str, dominance: bool
+    response: np.ndarray,
+    covariates: ArrayLike | None,
+    transform: str,
+    dominance: bool,
+    environment: np.ndarray | None = None,
 ) -> tuple[SetTests, np.ndarray]:
     """Tests of a phenotype float64 (n_samples,), and the samples that they use."""
-    design = known_covariates(covariates, np.isfinite(response))
-    used = np.isfinite(response) & np.isfinite(design).all(axis=1)
-    kind = response_kind(response[used])
+    known = np.isfinite(response)
+    if environment is not None:
+        known &= np.isfinite(environment)
+    design = known_covariates(covariates, known)
+    used = known & np.isfinite(design).all(axis=1)
+    kind, outside = response_kind(response[used]), None
+    if environment is not None:
+        outside = environment[used]
+        if not evened(outside)[0].any():
+            raise ValueError("environment is constant over the samples tested; leave it out.")
+    given = response[used], design[used], kind, transform, bool(dominance), outside
     try:
-        tests = prepare_sets(response[used], design[used], kind, transform, bool(dominance))
+        tests = prepare_sets(*given)
     except UserError as error:
         raise ValueError(str(error)) from None
     return tests, used

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,6 +34,23 @@ LEAST_OF_ONE_CLASS = 10
 #: Tests x samples per second that time limits assume: a slow core, and a small GPU. Quads take ten
 #: times as long.
 LEAST_RATES = {"cpu": 5e9, "gpu": 1e12}
+
+
+class SetFiles(NamedTuple):
+    """Files of `epistasis.sets`, as given: of sets, of pairs of their names ("" for none); and the
+    covariates that are environments."""
+
+    file: str
+    pairs: str
+    environments: list[str]
+
+
+def set_files(given: str | dict) -> SetFiles | None:
+    """What `epistasis.sets` says: a file, or a mapping; None if it names nothing."""
+    if not given:
+        return None
+    block = {"file": given} if isinstance(given, str) else given
+    return SetFiles(block["file"], block.get("pairs", ""), list(block.get("environments", [])))
 
 
 def scan_score(score: str, quantitative: bool, order: int) -> str:
@@ -181,10 +199,8 @@ def _check_phenotype(
         )
     if block["restrict"]:
         _check_listed(folder / block["restrict"], max(block["order"], default=2))
-    if block["sets"]:
-        from .set_list import read_sets  # as in check_epistasis
-
-        read_sets(folder / block["sets"])
+    if files := set_files(block["sets"]):
+        _check_sets(files, block["covariates"], samples[classes >= 0], sheet, folder)
     if block["score"] == "residuals" and block["order"] and 2 not in block["order"]:
         raise UserError(
             f"{_WHERE}.score is 'residuals', which ranks pairs, but epistasis.order is "
@@ -221,6 +237,30 @@ def _check_phenotype(
     _check_design(block, samples, sheet, classes, quantitative)
     for number, model in enumerate(block["power"]):
         _check_model(model, number, block["order"])
+
+
+def _check_sets(
+    files: SetFiles, covariates: list[str], people: pd.DataFrame, sheet: str, folder: Path
+) -> None:
+    """Read files of sets, and refuse environments that are no column of the null model."""
+    from .design import covariate_columns  # as in check_epistasis
+    from .set_list import read_pairs, read_sets
+
+    genes = read_sets(folder / files.file)
+    if files.pairs:
+        read_pairs(folder / files.pairs, genes, folder / files.file)
+    for name in files.environments:
+        if name not in covariates:
+            raise UserError(
+                f"{_WHERE}.sets has the environment '{name}', which is not one of "
+                "epistasis.covariates; add it there too."
+            )
+        columns = covariate_columns(people, name, sheet).shape[1]
+        if columns > 1:
+            raise UserError(
+                f"{_WHERE}.sets has the environment '{name}', which has {columns + 1} categories "
+                f"in {sheet}; an environment is a number, or has two categories."
+            )
 
 
 def _check_design(

@@ -1,8 +1,9 @@
 """Sets of sites from a file (`epistasis.sets`): genes of a BED or GTF, or pairs of ranges (BEDPE).
 
-The content decides: rows of a GTF have nine columns between tabs, with whole numbers in the fourth
-and fifth; those of a BEDPE have whole numbers in the columns 2, 3, 5 and 6; a BED has them in the
-columns 2 and 3.
+A table may list pairs of these genes by their names, as lists of protein interactions do. Of other
+files the content decides: rows of a GTF have nine columns between tabs, with whole numbers in the
+fourth and fifth; those of a BEDPE have whole numbers in the columns 2, 3, 5 and 6; those of a BED
+have them in the columns 2 and 3.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,6 +37,8 @@ class SiteSet:
     row: int
     first: list[Range] = field(default_factory=list)
     second: list[Range] = field(default_factory=list)
+    #: Further names: of a GTF the name and the ID of the gene.
+    also: tuple[str, ...] = ()
 
 
 def read_sets(path: Path) -> list[SiteSet]:
@@ -78,12 +82,83 @@ def read_sets(path: Path) -> list[SiteSet]:
             )
         if genes and line.split("\t")[2] != "gene":
             continue
-        name, *ranges = parse(line, where)
-        entry = found.setdefault(name, SiteSet(name, number))
+        (name, *also), *ranges = parse(line, where)
+        entry = found.setdefault(name, SiteSet(name, number, also=tuple(also)))
         for side, one in zip((entry.first, entry.second), ranges, strict=False):
             if one not in side:
                 side.append(one)
     return list(found.values())
+
+
+class Pairs(NamedTuple):
+    """Sets of the genes of each pair, how many rows were read, and names that are no gene's."""
+
+    sets: list[SiteSet]
+    rows: int
+    unknown: list[str]
+
+
+def read_pairs(path: Path, genes: list[SiteSet], source: Path) -> Pairs:
+    """Read pairs of genes: their names in the first two columns, between tabs or else spaces.
+
+    Rows with an unknown name, such as a heading, are left out, and so is a pair that was named
+    before, in either order. A gene with itself is the gene. Genes of one name are one set.
+
+    Parameters
+    ----------
+    path : Path
+        Lines that begin with `#` are left out.
+    genes : list of SiteSet
+        As of `read_sets`, from the file `source`.
+
+    Raises
+    ------
+    UserError
+        `genes` are pairs, a row has one name, or no row names two genes.
+    """
+    shown, text = f"{path} ({KEY})", read_text(path, KEY)
+    if any(entry.second for entry in genes):
+        raise UserError(
+            f"{shown} lists pairs of names, but {source} has pairs of ranges (BEDPE); give genes "
+            "as a BED or GTF file."
+        )
+    named: dict[str, list[SiteSet]] = {}
+    for entry in genes:
+        for name in dict.fromkeys((entry.name, *entry.also)):
+            named.setdefault(name, []).append(entry)
+    found: dict[frozenset[str], SiteSet] = {}
+    unknown: dict[str, None] = {}
+    rows = 0
+    for number, line in enumerate(re.split("\r\n|\r|\n", text), 1):
+        cells = line.split("\t") if "\t" in line.strip() else line.split()
+        if not cells or not line.strip() or line.lstrip().startswith("#"):
+            continue
+        pair = [cell.strip().replace(" ", "_") for cell in cells[:2]]
+        if len(pair) < 2 or not all(pair):
+            raise UserError(
+                f"{shown}, row {number}: '{shorten(line.strip())}' has no two names of genes; "
+                "correct it."
+            )
+        rows += 1
+        unknown |= dict.fromkeys(name for name in pair if name not in named)
+        if all(name in named for name in pair):
+            found.setdefault(frozenset(pair), _pair(pair, number, named))
+    if not found:
+        first = f", such as '{shorten(next(iter(unknown)))}'" if unknown else ""
+        raise UserError(
+            f"{shown}: none of its {rows} rows names two sets of {source}{first}; give the names "
+            "of that file."
+        )
+    return Pairs(list(found.values()), rows, list(unknown))
+
+
+def _pair(names: list[str], row: int, named: dict[str, list[SiteSet]]) -> SiteSet:
+    """The set of two genes, or of one that is named twice."""
+    sides = [
+        list(dict.fromkeys(one for entry in named[name] for one in entry.first))
+        for name in dict.fromkeys(names)
+    ]
+    return SiteSet(" x ".join(dict.fromkeys(names)), row, *sides)
 
 
 def _kind(line: str) -> str | None:
@@ -124,19 +199,20 @@ def _name(cells: list[str], column: int, ranges: list[Range]) -> str:
     return _named(ranges) if name in ("", ".") else name.replace(" ", "_")
 
 
-def _bed_row(line: str, where: str) -> tuple[str, Range]:
+def _bed_row(line: str, where: str) -> tuple[list[str], Range]:
     cells = _cells(line)
     one = _range(cells[0], int(cells[1]), cells[2], where)
-    return _name(cells, 3, [one]), one
+    return [_name(cells, 3, [one])], one
 
 
-def _bedpe_row(line: str, where: str) -> tuple[str, Range, Range]:
+def _bedpe_row(line: str, where: str) -> tuple[list[str], Range, Range]:
     cells = _cells(line)
     both = [_range(cells[k], int(cells[k + 1]), cells[k + 2], where) for k in (0, 3)]
-    return _name(cells, BEDPE_COLUMNS, both), *both
+    return [_name(cells, BEDPE_COLUMNS, both)], *both
 
 
-def _gtf_row(line: str, where: str) -> tuple[str, Range]:
+def _gtf_row(line: str, where: str) -> tuple[list[str], Range]:
+    """Names of a gene: name and ID together, each of them, and the ID without its version."""
     cells = line.split("\t")
     found = dict(re.findall(r'\b(gene_id|gene_name) "([^"]+)"', cells[8]))
     if "gene_id" not in found:
@@ -148,7 +224,9 @@ def _gtf_row(line: str, where: str) -> tuple[str, Range]:
         raise UserError(f"{where}: the range starts at 0, but positions of a GTF file begin at 1.")
     identity, name = found["gene_id"], found.get("gene_name", "")
     named = f"{name}_{identity}" if name and name != identity else identity
-    return named.replace(" ", "_"), _range(cells[0], int(cells[3]) - 1, cells[4], where)
+    names = [named, name or identity, identity, identity.partition(".")[0]]
+    names = [one.replace(" ", "_") for one in names]
+    return names, _range(cells[0], int(cells[3]) - 1, cells[4], where)
 
 
 def sites_of_ranges(chrom: np.ndarray, pos: np.ndarray) -> Callable[[list[Range]], np.ndarray]:

@@ -4,9 +4,10 @@ The statistics are those of `sets.py`. Null model, products, their covariance an
 depend on genotypes and covariates alone; of each number there are only the residuals r and the
 scores U = Z'r. So 52 numbers cost little more than one until p is computed.
 
-It is written for NumPy and CuPy alike (`sets.Arrays`; `set_numbers_gpu.py`). Sums of products are
-of integers below 2^24 in float32, exact in any order. Others are in float64; their order differs
-between devices and with the count of numbers, which changes p by rounding, below 1e-9 of it.
+It is written for NumPy and CuPy alike (`set_products.Arrays`; `set_numbers_gpu.py`). Sums of
+products are of integers below 2^24 in float32, exact in any order. Others are in float64; their
+order differs between devices and with the count of numbers, which changes p by rounding, below 1e-9
+of it.
 """
 
 from __future__ import annotations
@@ -16,21 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.errors import UserError
-from .set_scores import SetScores
-from .sets import (
-    EXPLAINED,
+from .set_products import (
+    EXPLAINED_COMPLETELY,
     HOST,
-    LEAST_CARRIERS,
-    MOST_ROWS,
-    MOST_SITES,
-    PEOPLE,
     Arrays,
-    SetTests,
-    basis_of,
-    minor_counts,
+    Carriers,
+    choose_products,
+    main_effects,
     pairs_of,
-    positive_sizes,
+    sites_of,
 )
+from .set_scores import SetScores
+from .sets import EXPLAINED, PEOPLE, SetTests, basis_of, positive_sizes
 
 #: People whose products are in memory at a time on a GPU: with counts of at most 4, sums of their
 #: squares stay below 2^24, to which float32 is exact.
@@ -84,17 +82,17 @@ class NumberTests:
         UserError
             The sites are too many.
         """
-        sites = np.unique(first if second is None else np.concatenate([first, second]))
+        sites = sites_of(first, second)
         if len(pairs_of(sites, first, second)[0]) > int(self.used.sum()):
             return [_scores_of_one(one, genotypes, first, second) for one in self.tests]
         with self.arrays.use():
-            shared = self._shared(genotypes, sites, first, second)
+            shared = self._shared(genotypes, first, second)
         i, j, spread = shared.i, shared.j, shared.spread
         variances = np.where(shared.known, shared.covariance.diagonal(), 0.0)
         scale = np.where(shared.known, 1 / (spread[i] * spread[j]), 0.0)
         scaled = shared.covariance * scale[:, None] * scale
         eigenvalues, together = positive_sizes(np.linalg.eigvalsh(scaled)), float(scaled.sum())
-        nothing = UserError("the sites of a set explain the phenotype completely.")
+        nothing = UserError(EXPLAINED_COMPLETELY)
         return [
             SetScores(
                 *(shared.sites[i], shared.sites[j], scale, np.ascontiguousarray(scores)),
@@ -107,41 +105,20 @@ class NumberTests:
         ]
 
     def _shared(
-        self,
-        genotypes: np.ndarray,
-        sites: np.ndarray,
-        first: np.ndarray,
-        second: np.ndarray | None,
+        self, genotypes: np.ndarray, first: np.ndarray, second: np.ndarray | None
     ) -> _Shared:
         xp, send, fetch, _ = self.arrays
-        chosen = genotypes[:, sites]
-        g, _ = minor_counts(send(chosen if self.used.all() else chosen[self.used]))
-        kept = fetch((g > 0).sum(axis=0)) >= LEAST_CARRIERS
-        sites, g = sites[kept], g[:, send(np.flatnonzero(kept))]
-        if len(sites) > MOST_SITES:
-            raise UserError(
-                f"a set has {len(sites)} sites; at most {MOST_SITES} are tested together: divide "
-                "the set."
-            )
-        i, j = pairs_of(sites, first, second)
-        if len(i) > MOST_ROWS:
-            raise UserError(
-                f"a set has {len(i)} products of two of its {len(sites)} sites in {len(g)} samples;"
-                f" at most {MOST_ROWS} products, or samples, are tested together: divide the set."
-            )
-        counts = xp.ascontiguousarray(g.T).astype(xp.float32)
-        spread = fetch(counts.std(axis=1, dtype=xp.float64))
-        carriers = (counts > 0).astype(xp.float32)
-        kept = (fetch(carriers @ carriers.T)[i, j] >= LEAST_CARRIERS) & (spread[i] * spread[j] > 0)
-        i, j = i[kept], j[kept]
+        chosen = choose_products(genotypes, (first, second), self.used, Carriers(), self.arrays)
+        sites, _, minor, counts, spread, i, j = chosen
         if not len(i):
             numbers = len(self.tests)
             nothing = np.zeros((0, 0)), np.zeros(0, bool), 1, np.zeros((0, numbers))
             return _Shared(sites, spread, i, j, *nothing, np.ones(numbers, bool))
-        right, freedom, left = self._residuals(g)
+        main = main_effects(minor, self.dominance, Carriers(), self.arrays)
+        right, freedom, left = self._residuals(main)
         gram, cross = xp.zeros((len(i), len(i))), xp.zeros((len(i), right.shape[1]))
         on_i, on_j = send(i), send(j)
-        for start in range(0, len(g), self.people):
+        for start in range(0, len(minor), self.people):
             part = counts[:, start : start + self.people]
             z = part[on_i] * part[on_j]
             gram += z @ z.T
@@ -154,19 +131,13 @@ class NumberTests:
         scores = fetch(cross[:, rank:])
         return _Shared(sites, spread, i, j, covariance, known, freedom, scores, left)
 
-    def _residuals(self, g: Any) -> tuple[Any, int, np.ndarray]:
+    def _residuals(self, main: Any) -> tuple[Any, int, np.ndarray]:
         """Basis of the null model and residuals of each number, side by side; their degrees of
-        freedom; whether anything is left of each number. `g`: minor-allele counts."""
+        freedom; whether anything is left of each number. `main`: columns of main effects."""
         xp, send, fetch, _ = self.arrays
-        main = g.astype(xp.float64)
-        if self.dominance:
-            twice = g == 2
-            kept = np.flatnonzero(fetch(twice.sum(axis=0)) >= LEAST_CARRIERS)
-            if len(kept):
-                main = xp.concatenate([main, twice[:, send(kept)].astype(xp.float64)], axis=1)
         basis = xp.concatenate([self.design, basis_of(main, self.design, self.arrays)], axis=1)
         residuals = self.responses - basis @ (basis.T @ self.responses)
-        freedom = len(g) - basis.shape[1]
+        freedom = len(main) - basis.shape[1]
         rest = fetch((residuals**2).sum(axis=0))
         sizes = fetch((self.responses**2).sum(axis=0))
         left = (rest > 1e-20 * sizes) & (freedom >= 1)

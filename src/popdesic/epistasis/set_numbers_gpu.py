@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import cupy
 
 from ..engine.stream_gpu import device_errors
-from .sets import Arrays
+from .set_products import Arrays
 
 
 def gpu_arrays(index: int) -> Arrays:

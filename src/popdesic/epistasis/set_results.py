@@ -12,12 +12,12 @@ from ..core.tables import read_table
 #: Columns that are no numbers.
 TEXTS = [
     *("set", "chrom", "chrom2", "site1", "site2"),
-    *("tested", "without", "cohort", "role"),
+    *("tested", "without", "cohort", "role", "environment", "site"),
 ]
 
 
 def read_set_table(path: Path) -> pd.DataFrame:
-    """epistasis/sets.tsv with numbers as such; names and contigs are strings."""
+    """epistasis/sets.tsv, or another table of sets, with numbers as such; names are strings."""
     table = read_table(path)
     for name in table.columns.difference(TEXTS):
         table[name] = pd.to_numeric(table[name].replace("NA", np.nan))

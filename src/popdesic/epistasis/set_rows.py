@@ -11,6 +11,7 @@ import numpy as np
 from ..core.errors import UserError
 from ..core.threads import one_blas_thread, run_tasks
 from .set_numbers import NumberTests
+from .set_products import sites_of
 from .set_scores import SetScores, SetStatistics
 from .sets import MOST_KEPT, SetTests, set_p_values
 
@@ -80,7 +81,7 @@ def set_statistics(
             found = tests.statistics(genotypes, *places)
         except UserError as error:
             return str(error)
-        return replace(found, sites=sites[found.sites])
+        return replace(found, sites=np.where(found.sites < 0, -1, sites[found.sites]))
 
     return for_each_set(score, tests, read, sets, threads)
 
@@ -115,7 +116,7 @@ def for_each_set(
 
     def run(name: str) -> Any:
         first, second = sets[name]
-        sites = np.unique(first if second is None else np.concatenate([first, second]))
+        sites = sites_of(first, second)
         places = [None if part is None else np.searchsorted(sites, part) for part in sets[name]]
         return work(name, read(sites), sites, places)
 

@@ -14,7 +14,7 @@ class SetScores:
     Attributes
     ----------
     first, second : int64 array, (n_products,)
-        Sites of each product.
+        Sites of each product; -1 is an environment.
     scale : float64 array, (n_products,)
         Diagonal of D.
     scores : float64 array, (n_products,)
@@ -56,7 +56,7 @@ class SetStatistics:
     Attributes
     ----------
     sites : int64 array, (n_sites,)
-        That were tested, ascending.
+        That were tested, ascending; the first is -1 if it is an environment.
     alt : int64 array, (n_sites,)
         ALT alleles in these people.
     spread : float64 array, (n_sites,)

@@ -20,8 +20,7 @@ pair        the best product, with p times the number of products (Bonferroni). 
             (Pearson's type III); a normal one has too light a tail where few cases carry both
             alleles. Only products whose normal p times their number is at most 1 are looked at.
 
-Columns and products are left out by the people who carry them and the sizes of the classes, not by
-which of the carriers are cases: otherwise scores of those that are left are shifted.
+With an environment, products are those of each site with it instead; it is the site -1.
 
 Counts and products are integers, so that their sums in float32 (of at most `PEOPLE` people) are
 exact; float64 sums run in one thread, in a fixed order. Only `PEOPLE` rows of Z are in memory at a
@@ -30,31 +29,32 @@ time or, where there are more products than people, `PRODUCTS` of its columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..core.errors import UserError
 from .null_model import NullModel, fit_null
 from .quadratic_forms import weighted_chi_square_tail
+from .set_environment import environment_design, spread_with
+from .set_products import (
+    EXPLAINED_COMPLETELY,
+    HOST,
+    Arrays,
+    Carriers,
+    Products,
+    choose_products,
+    main_effects,
+    minor_counts,
+)
 from .set_scores import SetScores, SetStatistics
 from .skewness import leading_products, skewed_tail
 
 #: Rows and columns of the matrix of products that are in memory at a time.
 PEOPLE, PRODUCTS = 512, 512
-#: Most people or products, whichever are fewer, that a set may have: a matrix of 0.5 GB.
-MOST_ROWS = 8192
-#: Most sites that a set may have: their main effects and pairs take 2.5 GB.
-MOST_SITES = 4096
 #: Most products of which a covariance is kept for other cohorts: 17 MB a set.
 MOST_KEPT = 2048
-#: A site is left out if fewer people carry its minor allele, or fewer of the smaller class, cases
-#: or controls, are expected to; so are the minor homozygotes of its main effect, and a product in
-#: people with both minor alleles.
-LEAST_CARRIERS = 5
 #: Share of its square at which a column, or a product, is explained by others.
 EXPLAINED = 1e-8
 #: Smallest eigenvalue of scaled columns from which on one pass makes them orthonormal.
@@ -65,30 +65,11 @@ MOST_LEVERAGE = 0.5
 NO_WEIGHT = 1e-12
 
 
-class Arrays(NamedTuple):
-    """Where arrays lie: the module that makes them (NumPy or CuPy), what sends an array there and
-    fetches one, and a context of the work there."""
+class _Set(NamedTuple):
+    """Products of a set; basis, residuals and roots of its null model; its freedom; third cumulants
+    of cases over roots to the third."""
 
-    module: Any
-    send: Callable[[np.ndarray], Any]
-    fetch: Callable[[Any], np.ndarray]
-    use: Callable[[], AbstractContextManager]
-
-
-HOST = Arrays(np, np.asarray, np.asarray, nullcontext)
-
-
-class _Products(NamedTuple):
-    """Sites, whether they were flipped, counts float32 (n_sites, n_people), their spread; places of
-    the sites of each product; basis, residuals and roots of the null model; its freedom; third
-    cumulants of cases over roots to the third."""
-
-    sites: np.ndarray
-    flipped: np.ndarray
-    counts: np.ndarray
-    spread: np.ndarray
-    i: np.ndarray
-    j: np.ndarray
+    products: Products
     model: tuple
     freedom: int | None
     third: np.ndarray | None
@@ -104,21 +85,45 @@ class SetTests:
     dominance : bool
         Whether a main effect has a second column, for minor homozygotes. Without it, dominance of
         one site looks like an interaction of two sites in LD.
+    environment : float64 array, (n_people,), optional
+        Of which the products of each site are tested, instead of those of two sites. The covariates
+        have its columns (`set_environment.environment_design`).
     """
 
-    def __init__(self, null: NullModel, dominance: bool = True):
+    def __init__(
+        self, null: NullModel, dominance: bool = True, environment: np.ndarray | None = None
+    ):
         self.used, self.kind, self.dominance = null.used, null.kind, dominance
         self.response = null.response[null.used]
         n = int(null.used.sum())
         constant = np.full((n, 1), n**-0.5)  # the first column, as a logistic fit adds its own
         self.design = np.column_stack([constant, basis_of(null.design[null.used], constant)])
+        self.environment = self.root = None
+        if environment is not None:
+            self.environment = environment[null.used] - environment[null.used].mean()
+            if self.kind == "linear":
+                self._weigh()
+
+    def _weigh(self) -> None:
+        """Multiply all columns, so that the spread of residuals is the same in all environments."""
+        rest = self.response - self.design @ (self.design.T @ self.response)
+        self.root = 1 / spread_with(self.environment, rest)
+        self.response = self.response * self.root
+        self.environment = self.environment * self.root
+        self.design = basis_of(self.design * self.root[:, None])
+
+    def _main(self, minor: np.ndarray) -> np.ndarray:
+        """Columns of main effects of minor-allele counts (n_people, n_sites)."""
+        main = main_effects(minor, self.dominance, self.carriers)
+        return main if self.root is None else main * self.root[:, None]
 
     @property
-    def share(self) -> float:
-        """Of the people who count for `LEAST_CARRIERS`: the smaller class, or all."""
+    def carriers(self) -> Carriers:
+        """Who counts for `LEAST_CARRIERS`."""
         if self.kind == "linear":
-            return 1.0
-        return float(min(self.response.mean(), 1 - self.response.mean()))
+            return Carriers()
+        share = float(min(self.response.mean(), 1 - self.response.mean()))
+        return Carriers(share, self.response == 1)
 
     def scores(
         self, genotypes: np.ndarray, first: np.ndarray, second: np.ndarray | None = None
@@ -138,17 +143,17 @@ class SetTests:
             The sites separate cases from controls, leave nothing of a number to explain, or are
             too many.
         """
-        found = self._products(genotypes, first, second)
-        g, i, j, spread = found.counts, found.i, found.j, found.spread
+        found = self._set(genotypes, first, second)
+        sites, _, _, g, spread, i, j = found.products
         scale, scores, eigenvalues, variances, together = (
             _by_people if len(i) <= g.shape[1] else _by_products
         )(g, (i, j), 1 / (spread[i] * spread[j]), *found.model)
-        thirds, sites = np.zeros(len(i)), found.sites
+        thirds = np.zeros(len(i))
         if found.third is not None:
             chosen = leading_products(scores, variances)
             thirds[chosen] = _thirds(g, (i[chosen], j[chosen]), found)
         scored = scale, scores, eigenvalues, variances, thirds, together
-        return SetScores(sites[i], sites[j], *scored, len(sites), found.freedom)
+        return SetScores(sites[i], sites[j], *scored, int((sites >= 0).sum()), found.freedom)
 
     def statistics(
         self, genotypes: np.ndarray, first: np.ndarray, second: np.ndarray | None = None
@@ -160,26 +165,26 @@ class SetTests:
         UserError
             As of `scores`, or more than `MOST_KEPT` products.
         """
-        found = self._products(genotypes, first, second)
-        i, j = found.i, found.j
+        found = self._set(genotypes, first, second)
+        sites, flipped, _, g, spread, i, j = found.products
         if len(i) > MOST_KEPT:
             raise UserError(
-                f"a set has {len(i)} products of two of its {len(found.sites)} sites; covariances "
+                f"a set has {len(i)} products of two of its {len(sites)} sites; covariances "
                 f"of at most {MOST_KEPT} are kept for other cohorts: divide the set."
             )
-        scores, covariance, known = _covariance(found.counts, (i, j), *found.model)
-        sign = np.where(found.flipped[i] != found.flipped[j], -1.0, 1.0)[known]
+        scores, covariance, known = _covariance(g, (i, j), *found.model)
+        sign = np.where(flipped[i] != flipped[j], -1.0, 1.0)[known]
         covariance = covariance[np.ix_(known, known)] * sign[:, None] * sign
-        alt = found.counts.sum(axis=1, dtype=np.float64)
-        n = found.counts.shape[1]
+        alt = np.where(sites < 0, 0.0, g.sum(axis=1, dtype=np.float64))
+        n = g.shape[1]
         return SetStatistics(
-            found.sites,
-            np.where(found.flipped, 2 * n - alt, alt).astype(np.int64),
-            found.spread,
+            sites,
+            np.where(flipped, 2 * n - alt, alt).astype(np.int64),
+            spread,
             i[known],
             j[known],
             sign * scores[known],
-            sign * _thirds(found.counts, (i[known], j[known]), found),
+            sign * _thirds(g, (i[known], j[known]), found),
             covariance[np.triu_indices(len(sign))],
             n,
             found.freedom,
@@ -197,9 +202,11 @@ class SetTests:
         Sites that too few people carry are left out.
         """
         g, _ = minor_counts(genotypes[self.used])
-        g = g[:, self._carried((g > 0).sum(axis=0)) & self._seen(g > 0)]
+        g = g[:, self.carriers.enough(g > 0)]
         other = copy(self)
-        other.design = np.column_stack([self.design, basis_of(self._main(g), self.design)])
+        other.design = np.column_stack(
+            [self.design, basis_of(main_effects(g, self.dominance, self.carriers), self.design)]
+        )
         return other
 
     def single_sites(self, genotypes: np.ndarray) -> np.ndarray:
@@ -215,55 +222,15 @@ class SetTests:
         known = left > EXPLAINED * (weighted**2).sum(axis=0)
         return np.where(known, scores**2 / np.where(known, left, 1.0), 0.0)
 
-    def _products(
-        self, genotypes: np.ndarray, first: np.ndarray, second: np.ndarray | None
-    ) -> _Products:
+    def _set(self, genotypes: np.ndarray, first: np.ndarray, second: np.ndarray | None) -> _Set:
         """The products of a set that are tested, and its null model."""
-        sites = np.unique(first if second is None else np.concatenate([first, second]))
-        g, flipped = minor_counts(genotypes[:, sites][self.used])
-        kept = self._carried((g > 0).sum(axis=0)) & self._seen(g > 0)
-        sites, g, flipped = sites[kept], g[:, kept], flipped[kept]
-        if len(sites) > MOST_SITES:
-            raise UserError(
-                f"a set has {len(sites)} sites; at most {MOST_SITES} are tested together: divide "
-                "the set."
-            )
-        *model, freedom, third = self._fit(self._main(g))
-        i, j = pairs_of(sites, first, second)
-        if min(len(i), len(g)) > MOST_ROWS:
-            raise UserError(
-                f"a set has {len(i)} products of two of its {len(sites)} sites in {len(g)} samples;"
-                f" at most {MOST_ROWS} products, or samples, are tested together: divide the set."
-            )
-        g = np.ascontiguousarray(g.T, np.float32)
-        spread = g.std(axis=1, dtype=np.float64)
-        carriers = (g > 0).astype(np.float32)  # people with both minor alleles: exact up to 2^24
-        varied = spread[i] * spread[j] > 0  # not where all are heterozygous
-        kept = self._carried((carriers @ carriers.T)[i, j]) & varied
-        return _Products(sites, flipped, g, spread, i[kept], j[kept], tuple(model), freedom, third)
-
-    def _main(self, g: np.ndarray) -> np.ndarray:
-        """Columns of main effects of minor-allele counts (n_people, n_sites)."""
-        main = g.astype(np.float64)
-        if not self.dominance:
-            return main
-        twice = g == 2
-        return np.column_stack(
-            [main, twice[:, self._carried(twice.sum(axis=0)) & self._seen(twice)]]
-        )
-
-    def _carried(self, carriers: np.ndarray) -> np.ndarray:
-        """Whether enough people of the smaller class are expected among so many carriers."""
-        return carriers * self.share >= LEAST_CARRIERS
-
-    def _seen(self, carriers: np.ndarray) -> np.ndarray:
-        """Whether carriers bool (n_people, n_columns) are of both classes, as a fit needs."""
-        if self.kind == "linear":
-            return np.ones(carriers.shape[1], bool)
-        return np.all([carriers[self.response == c].any(axis=0) for c in (0, 1)], axis=0)
+        chosen = genotypes, (first, second), self.used, self.carriers
+        products = choose_products(*chosen, environment=self.environment)
+        *model, freedom, third = self._fit(self._main(products.minor))
+        return _Set(products, tuple(model), freedom, third)
 
     def _fit(self, main: np.ndarray):
-        """Null model of a set: as `_Products.model`, its freedom, and `_Products.third`.
+        """Null model of a set: as `_Set.model`, its freedom, and `_Set.third`.
 
         Residuals of a linear model are in units in which r'r is the degrees of freedom.
         """
@@ -275,7 +242,7 @@ class SetTests:
             freedom, size = n - basis.shape[1], float(self.response @ self.response)
             rest = float(r @ r)
             if freedom < 1 or rest <= 1e-20 * size:
-                raise UserError("the sites of a set explain the phenotype completely.")
+                raise UserError(EXPLAINED_COMPLETELY)
             return basis, r * np.sqrt(freedom / rest), None, freedom, None
         columns = np.sqrt(n) * np.column_stack([self.design, left])
         null = fit_null(self.response, columns[:, 1:], "logistic")
@@ -290,10 +257,21 @@ class SetTests:
 
 
 def prepare_sets(
-    response: np.ndarray, design: np.ndarray, kind: str, transform: str, dominance: bool
+    response: np.ndarray,
+    design: np.ndarray,
+    kind: str,
+    transform: str,
+    dominance: bool,
+    environment: np.ndarray | None = None,
 ) -> SetTests:
-    """Tests of sets for a phenotype; parameters as of `null_model.fit_null`."""
-    return SetTests(fit_null(response, design, kind, transform=transform), dominance)
+    """Tests of sets for a phenotype; parameters as of `null_model.fit_null` and `SetTests`."""
+    if environment is not None:
+        people = len(response)
+        if kind == "logistic":
+            people = int(min(response.sum(), (1 - response).sum()))
+        design, _ = environment_design(design, environment, people)
+    null = fit_null(response, design, kind, transform=transform)
+    return SetTests(null, dominance, environment)
 
 
 def set_p_values(found: SetScores) -> dict[str, float | int]:
@@ -347,28 +325,6 @@ def set_p_values(found: SetScores) -> dict[str, float | int]:
     }
 
 
-def minor_counts(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Counts of the minor allele, int8 (n_people, n_sites), the most frequent where missing, of
-    equally frequent ones the smallest; and whether REF is the minor one, bool (n_sites,)."""
-    zero, one, two = ((genotypes == c).sum(axis=0) for c in range(3))
-    frequent = np.where(two > np.maximum(zero, one), 2, one > zero).astype(np.int8)
-    filled = np.where(genotypes < 0, frequent, genotypes)
-    flipped = filled.sum(axis=0) > len(filled)
-    return np.where(flipped, 2 - filled, filled).astype(np.int8), flipped
-
-
-def pairs_of(
-    sites: np.ndarray, first: np.ndarray, second: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Places in `sites` of the sites of each product, the smaller first, each product once."""
-    i, j = np.triu_indices(len(sites), 1)
-    if second is None:
-        return i, j
-    a, b = np.isin(sites, first), np.isin(sites, second)
-    kept = (a[i] & b[j]) | (a[j] & b[i])
-    return i[kept], j[kept]
-
-
 def basis_of(columns, given=None, arrays: Arrays = HOST):
     """Orthonormal columns of what is left of `columns` beside orthonormal ones: (n, rank).
 
@@ -407,7 +363,7 @@ def _covariance(g, pairs, basis, residuals, root):
     return scores, gram, gram.diagonal() > EXPLAINED * squares
 
 
-def _thirds(g, pairs, found: _Products) -> np.ndarray:
+def _thirds(g, pairs, found: _Set) -> np.ndarray:
     """Third cumulants of the scores of products: sums of z~^3 p (1 - p) (1 - 2 p) / (1 - h)."""
     i, j = pairs
     basis, _, root = found.model

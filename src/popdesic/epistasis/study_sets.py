@@ -21,12 +21,13 @@ from .kept_sets import ScoredCohort, cohorts_of, discovery_key, kept_tests, rene
 from .null_model import NullModel, read_null_model
 from .relatedness import Relatives
 from .reorder import genotypes_of_planes, read_reordered, read_restriction
-from .set_list import KEY, Range, SiteSet, read_sets, sites_of_ranges
+from .set_list import KEY, Range, SiteSet, read_pairs, read_sets, sites_of_ranges
 from .set_phantoms import LEVEL, explain_set, region_of
 from .set_rows import MATRICES, MOST_TOGETHER, Sets, for_each_set, set_rows
 from .set_scores import SetStatistics
 from .set_tables import replicate_set, tables_of_rows
 from .sets import SetTests
+from .study_environments import rows_with_environment
 
 logger = logging.getLogger("popdesic")
 
@@ -73,6 +74,17 @@ class BetweenCohorts(NamedTuple):
     code_of_tests: str
 
 
+class Environments(NamedTuple):
+    """Covariates with which the sites of each set are tested, and the table of these tests.
+
+    A row per set and environment: as that of sets, but `environment` and one `site`, that of the
+    best product; `p_adjusted` is corrected for all rows.
+    """
+
+    names: list[str]
+    out: Path
+
+
 def scan_study_sets(
     folder: Path,
     null: Path,
@@ -81,6 +93,9 @@ def scan_study_sets(
     relatives: Relatives,
     threads: int,
     between: BetweenCohorts | None = None,
+    *,
+    pairs: Path | None = None,
+    environments: Environments | None = None,
 ) -> dict[str, object]:
     """Test each set of a file for interactions of any two of its sites, and write a table.
 
@@ -109,6 +124,10 @@ def scan_study_sets(
     threads : int
     between : BetweenCohorts, optional
         Of a study with several cohorts.
+    pairs : Path, optional
+        Pairs of names of these sets (`set_list.read_pairs`), which are tested instead.
+    environments : Environments, optional
+        Further tests of the sets of `given`, of all people together.
 
     Returns
     -------
@@ -123,16 +142,15 @@ def scan_study_sets(
     words, sites, samples = read_reordered(folder)
     n_cases = int((samples["class"] == "case").sum())
     n_controls = len(samples) - n_cases
-    listed = read_sets(given)
+    genes = listed = read_sets(given)
+    if pairs is not None:
+        listed = _listed_pairs(pairs, genes, given)
     within = sites_of_ranges(sites["chrom"].to_numpy(), sites["pos"].to_numpy())
-    chosen = {
-        entry.name: (within(entry.first), within(entry.second) if entry.second else None)
-        for entry in listed
-    }
+    chosen = _sites_of_sets(listed, within)
     if not any(products_of(*parts) for parts in chosen.values()):
         raise UserError(
-            f"{given} ({KEY}): none of its {len(listed)} sets has two scanned sites; check the "
-            "names of chromosomes, and epistasis.restrict."
+            f"{pairs or given} ({KEY}): none of its {len(listed)} sets has two scanned sites; "
+            "check the names of chromosomes, and epistasis.restrict."
         )
     model, left_out = without_relatives(read_null_model(null), relatives)
 
@@ -151,6 +169,11 @@ def scan_study_sets(
     table = _explain(table, chosen, sites, SetTests(model), read, threads)
     write_table(out, table)
     _log_untested(rows)
+    if environments is not None:
+        own = (genes, _sites_of_sets(genes, within))
+        write_table(
+            environments.out, _environments(environments, model, *own, sites, read, threads)
+        )
     counts = {
         "people": int(model.used.sum()),
         "relatives_left_out": left_out,
@@ -161,6 +184,51 @@ def scan_study_sets(
         "leading": int(table["given"].notna().sum()),
     }
     return counts if between is None else counts | {"sets_of_all_people": len(rest)} | kept
+
+
+def _listed_pairs(path: Path, genes: list[SiteSet], given: Path) -> list[SiteSet]:
+    """Sets of pairs of names; those that are no gene's are counted in the log."""
+    found = read_pairs(path, genes, given)
+    if found.unknown:
+        logger.warning(
+            "%s: %d names are not in %s (%s%s); rows with them are left out",
+            path,
+            len(found.unknown),
+            given,
+            ", ".join(found.unknown[:MOST_NAMED]),
+            " and others" if len(found.unknown) > MOST_NAMED else "",
+        )
+    return found.sets
+
+
+def _sites_of_sets(listed: list[SiteSet], within: Callable[[list[Range]], np.ndarray]) -> Sets:
+    return {
+        entry.name: (within(entry.first), within(entry.second) if entry.second else None)
+        for entry in listed
+    }
+
+
+def _environments(
+    names: list[str],
+    model: NullModel,
+    listed: list[SiteSet],
+    chosen: Sets,
+    sites: pd.DataFrame,
+    read: Callable[[np.ndarray], np.ndarray],
+    threads: int,
+) -> pd.DataFrame:
+    """The table of sets and environments (`Environments.out`)."""
+    rank, parts = np.append(sites["rank"].to_numpy(), -1), []
+    for name in names:
+        rows = rows_with_environment(model, name, read, chosen, threads)
+        _log_untested(rows)
+        rows = [row | {"site1": -1, "site2": int(rank[row["site2"]])} for row in rows]
+        part = _table(listed, chosen, rows, sites, int(model.used.sum()))
+        part.insert(1, "environment", name)
+        parts.append(part.drop(columns=["site1", "products"]).rename(columns={"site2": "site"}))
+    table = pd.concat(parts, ignore_index=True)
+    table["p_adjusted"] = np.minimum(table["p"] * table["p"].notna().sum(), 1.0)
+    return table
 
 
 def _test_cohorts(
@@ -220,13 +288,8 @@ def _panel_sets(listed: list[SiteSet], between: BetweenCohorts) -> Sets:
     if between.restrict is not None:
         rows = np.flatnonzero(read_restriction(between.restrict, bim))
     within = sites_of_ranges(bim.chrom.to_numpy()[rows], bim.pos.to_numpy()[rows])
-    return {
-        entry.name: (
-            rows[within(entry.first)],
-            rows[within(entry.second)] if entry.second else None,
-        )
-        for entry in listed
-    }
+    found = _sites_of_sets(listed, within)
+    return {name: (rows[a], None if b is None else rows[b]) for name, (a, b) in found.items()}
 
 
 def _suffice(

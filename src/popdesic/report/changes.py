@@ -98,6 +98,9 @@ def report_facts(
         if sets := part.get("sets"):
             findings[f"{part['heading']}: significant sets"] = sets["significant"]
             findings[f"{part['heading']}: best set"] = sets["lead"] and sets["lead"]["set"]
+            if outside := sets["environments"]:
+                name = f"{part['heading']}: significant sets with environments"
+                findings[name] = outside["significant"]
     findings |= {"Warnings": about["warnings"], "Version of Popdesic": __version__}
     path = results / "communities/partition.tsv"
     names = list(outcome.samples["sample"])

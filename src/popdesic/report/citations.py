@@ -117,6 +117,11 @@ REFERENCES = {
         "interpretable epistasis analysis in complex traits. Genome Research 34:1294-1303. "
         "PMC11529862"
     ),
+    "keller": (
+        "Keller MC (2014) Gene x environment interaction studies have not properly controlled for "
+        "potential confounders: the problem and the (simple) solution. Biological Psychiatry "
+        "75:18-24. doi:10.1016/j.biopsych.2013.09.006"
+    ),
     "weights": (
         "Roeder K, Wasserman L (2009) Genome-wide significance levels and weighted hypothesis "
         "testing. Statistical Science 24:398-413. doi:10.1214/09-STS289"

@@ -18,6 +18,7 @@ from ..components.noise_null import STRETCH
 from ..components.tables import is_drawn
 from ..core.files import read_json
 from ..core.version import __version__
+from ..epistasis.options import set_files
 from ..epistasis.scan_data import NAMES
 from ..geography.coordinates import PERMUTATIONS
 from ..ibd.definition import LD_CM, MOST_R2, SegmentLimits
@@ -371,6 +372,7 @@ def _interactions(outcome: Outcome, options: dict[str, Any], cite: _Citations) -
         limits.append(f"with an r² of at most {options['max_r2']:g}")
     partners = f" Partners were {' and '.join(limits)}." if limits else ""
     interaction = options["score"] in ("interaction", "residuals")
+    files = set_files(options["sets"])
     sought = "an interaction in" if interaction else "association with"
     sets = (
         "All products of two sites of a set, or of one site of each of two sets, were tested "
@@ -379,9 +381,16 @@ def _interactions(outcome: Outcome, options: dict[str, Any], cite: _Citations) -
         "model has the main effects of all sites of the set, with dominance, beside strata, "
         "covariates and principal components. No two samples that were tested are known relatives "
         "of third degree or closer."
-        if options["sets"]
+        if files
         else ""
     )
+    if files and files.environments:
+        sets += (
+            f" Products of each site with {join(files.environments)} were tested in the same way; "
+            "there the null model also has the environment, its square, and its products with the "
+            f"other covariates {cite('keller')}. Of quantitative phenotypes, samples were weighted "
+            "by the spread of residuals that the environment predicts."
+        )
     if not orders:
         return sets
     text = f"All {orders} of {scanned} sites were scanned for {sought} the phenotype.{partners} "

@@ -227,8 +227,8 @@ def site_scan_figures(orders: Sequence[int], phenotype: str = "") -> list[Figure
     ]
 
 
-def set_figures(sets: str, phenotype: str = "", several: bool = True) -> list[Figure]:
-    """Figures of `epistasis.sets`, if it names a file; that of cohorts if there are `several`.
+def set_figures(sets: str | dict, phenotype: str = "", several: bool = True) -> list[Figure]:
+    """Figures of `epistasis.sets`, if it is not empty; that of cohorts if there are `several`.
 
     `phenotype` as in `epistasis_figures`.
     """

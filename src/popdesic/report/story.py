@@ -373,6 +373,8 @@ def _interactions(sections: dict[str, Any]) -> list[Sentence]:
         found += [Sentence(part["heading"], _scan(scan), name) for scan in part["scans"]]
         if part.get("sets"):
             found.append(Sentence(part["heading"], _sets(part["sets"]), name))
+            if outside := part["sets"]["environments"]:
+                found.append(Sentence(part["heading"], _environments(outside), name))
     return found
 
 
@@ -386,6 +388,18 @@ def _sets(sets: dict[str, Any]) -> str:
     text = f"Sites of the set {best['set']} interact (p = {p} for all sets; {tested})."
     more = sets["significant"] - 1
     return f"{text} {plural(more, 'other set is', 'other sets are')} significant." if more else text
+
+
+def _environments(outside: dict[str, Any]) -> str:
+    """The best set with an environment, if it is significant, likewise."""
+    tested = f"{plural(outside['tested'], 'test')} of a set of sites with an environment"
+    best = outside["lead"]
+    if best is None:
+        return f"No set of sites has a significant interaction with an environment ({tested})."
+    return (
+        f"Sites of the set {best['set']} interact with {best['environment']} "
+        f"(p = {best['p_adjusted']} for all; {tested})."
+    )
 
 
 def _scan(scan: dict[str, Any]) -> str:

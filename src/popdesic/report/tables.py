@@ -15,6 +15,7 @@ from ..cohort.contigs import Genome
 from ..cohort.genotype_choice import missing_rule
 from ..core.schemas import load_schema
 from ..core.version import __version__
+from ..epistasis.options import set_files
 from ..geography.coordinates import has_places
 from ..relatives.options import is_measured
 from .kin_verdict import KING, judges_relatives
@@ -318,6 +319,7 @@ def file_rows(outcome: Outcome, configuration: dict) -> list[tuple[str, str]]:
         ("compare/prune.in", "Sites kept by LD pruning"),
         ("epistasis/sites.tsv", "Main effects of the scanned sites"),
         ("epistasis/sets.tsv", "Interactions of sets of sites, such as genes"),
+        ("epistasis/sets_environment.tsv", "Interactions of sets of sites with environments"),
         *(SETS_BY_COHORT if len(outcome.cohorts) > 1 else ()),  # not of a former run
         ("epistasis/structure.tsv", "Phenotype and population structure, given the null model"),
         ("epistasis/loci.tsv", "Loci of the best pairs"),
@@ -359,6 +361,7 @@ def _not_asked_for(outcome: Outcome, configuration: dict) -> list[str]:
     """Beginnings of paths below `results/` that this run does not make."""
     compared = set(configuration["compare"]["analyses"])
     block = configuration["epistasis"]
+    files = set_files(block["sets"])
     asked = {
         "communities/": bool(configuration["communities"]["methods"]),
         "painting/": "painting" in configuration["communities"]["methods"],
@@ -372,7 +375,8 @@ def _not_asked_for(outcome: Outcome, configuration: dict) -> list[str]:
         "compare/ld": "ld" in compared,
         "compare/prune": "ld" in compared,
         "epistasis/": bool(block["order"] or block["sets"]),
-        "epistasis/sets": bool(block["sets"]),
+        "epistasis/sets": files is not None,
+        "epistasis/sets_environment": bool(files and files.environments),
         "embedding/instability": bool(configuration["embedding"]["ensemble"]),
     }
     asked |= {f"compare/{name}": name in compared for name in ("pc_relate", "identity", "mixture")}

@@ -24,7 +24,8 @@ from scipy.stats import pearson3
 
 from popdesic.epistasis.null_model import fit_null, normal_scores
 from popdesic.epistasis.quadratic_forms import weighted_chi_square_tail
-from popdesic.epistasis.sets import LEAST_CARRIERS, MOST_LEVERAGE, SetTests, set_p_values
+from popdesic.epistasis.set_products import LEAST_CARRIERS
+from popdesic.epistasis.sets import MOST_LEVERAGE, SetTests, set_p_values
 
 LEVELS = (0.05, 1e-3, 1e-5)
 #: Share of the variance of main effects; log-odds for a standard deviation; half-width of doubt.

@@ -18,7 +18,8 @@ import numpy as np
 
 from popdesic.epistasis.null_model import fit_null
 from popdesic.epistasis.quadratic_forms import weighted_chi_square_tail
-from popdesic.epistasis.sets import LEAST_CARRIERS, SetTests, set_p_values
+from popdesic.epistasis.set_products import LEAST_CARRIERS
+from popdesic.epistasis.sets import SetTests, set_p_values
 
 from .sets import genotypes_in_ld
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from popdesic.core.errors import UserError
-from popdesic.epistasis.set_list import read_sets, sites_of_ranges
+from popdesic.epistasis.set_list import read_pairs, read_sets, sites_of_ranges
 
 
 def written(folder: Path, *lines: str) -> Path:
@@ -94,3 +94,54 @@ def test_sites_are_assigned_by_position(tmp_path):
     assert within([("1", 10, 30), ("chr2", 5, 6)]).tolist() == [0, 3, 4]
     assert within([("1", 9, 10), ("1", 0, 99)]).tolist() == [0, 2, 3]
     assert within([("7", 0, 99)]).tolist() == [] and within([]).tolist() == []
+
+
+def pairs_of(folder: Path, genes: Path, *lines: str):
+    path = folder / "pairs.tsv"
+    path.write_text("\n".join(lines) + "\n")
+    found = read_pairs(path, read_sets(genes), genes)
+    return [(one.name, one.row, one.first, one.second) for one in found.sets], found.unknown
+
+
+def test_pairs_are_named_by_names_of_genes(tmp_path):
+    a, b, c = ("1", 0, 10), ("1", 20, 30), ("2", 5, 9)
+    genes = written(tmp_path, "1 0 10 A", "1 20 30 B", "2 5 9 B", "2 5 9 long_name")
+    lines = ("#p q", "first second score", "A B 0.9", "B A 0.8", "A Z", "B B", "", "A long_name")
+    found, unknown = pairs_of(tmp_path, genes, *lines)
+    assert found == [
+        ("A x B", 3, [a], [b, c]),  # named twice, in both orders
+        ("B", 6, [b, c], []),
+        ("A x long_name", 8, [a], [c]),
+    ]
+    assert unknown == ["first", "second", "Z"]
+    assert pairs_of(tmp_path, genes, "A\tlong name\t1 2")[0][0][0] == "A x long_name"
+
+
+def test_genes_of_a_gtf_have_several_names_in_pairs(tmp_path):
+    rows = [gtf("gene", 1, 9, 'gene_id "G1.4"; gene_name "ABC";'),
+            gtf("gene", 20, 30, 'gene_id "G2";'),
+            gtf("gene", 40, 50, 'gene_id "G3"; gene_name "ABC";')]  # fmt: skip
+    genes, one, two, same = written(tmp_path, *rows), ("1", 0, 9), ("1", 19, 30), ("1", 39, 50)
+    for name in ("G1", "G1.4", "ABC_G1.4"):
+        assert pairs_of(tmp_path, genes, f"{name} G2")[0][0][2:] == ([one], [two])
+    assert pairs_of(tmp_path, genes, "G2 ABC")[0][0][2:] == ([two], [one, same])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["A"], r"row 1: 'A' has no two names"),
+        (["A\t\tB"], "no two names"),
+        (["X Y", "A Y"], "none of its 2 rows names two sets of .*, such as 'X'"),
+        (["# nothing"], "none of its 0 rows"),
+    ],
+)
+def test_pairs_that_say_nothing_are_refused(tmp_path, given, said):
+    genes = written(tmp_path, "1 0 10 A", "1 20 30 B")
+    with pytest.raises(UserError, match=said):
+        pairs_of(tmp_path, genes, *given)
+
+
+def test_names_of_pairs_of_ranges_are_refused(tmp_path):
+    with pytest.raises(UserError, match="has pairs of ranges"):
+        pairs_of(tmp_path, written(tmp_path, "1 0 10 2 5 9 AxB"), "AxB AxB")

@@ -8,7 +8,7 @@ import pytest
 from oracles import sets as oracle
 
 import popdesic
-from popdesic.epistasis import set_numbers, sets
+from popdesic.epistasis import set_numbers, set_products
 
 P_VALUES = ["p_quadratic", "p_burden", "p_pair"]
 COUNTED = ["set", "sites", "products", "site1", "site2"]
@@ -89,8 +89,7 @@ def test_numbers_that_the_sites_explain_are_named_and_others_are_tested():
 
 
 def test_too_many_products_are_named_for_every_phenotype(monkeypatch):
-    for module in (sets, set_numbers):
-        monkeypatch.setattr(module, "MOST_ROWS", 10)
+    monkeypatch.setattr(set_products, "MOST_ROWS", 10)
     genotypes, phenotypes, _ = draw(7)
     with pytest.warns(UserWarning, match=r"15 products of two of its 6 sites.*divide the set"):
         found = popdesic.scan_sets(genotypes, phenotypes[:, :2], {"one": range(6), "few": range(4)})

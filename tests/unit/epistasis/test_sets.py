@@ -11,7 +11,7 @@ from scenes.interactions.sets import NULLS, null_study, planted_study
 from scipy import stats
 
 import popdesic
-from popdesic.epistasis import sets
+from popdesic.epistasis import set_products, sets
 from popdesic.epistasis.skewness import skewed_tail
 
 COLUMNS = ["p_quadratic", "p_burden", "p_pair"]
@@ -123,7 +123,9 @@ def test_which_carriers_are_cases_decides_no_product():
     response = np.zeros(1000)
     response[np.flatnonzero(carried)[:2]] = 1  # fewer than LEAST_CARRIERS ...
     response[np.flatnonzero(~carried)[::5]] = 1
-    assert carried.sum() * response.mean() > sets.LEAST_CARRIERS  # ... but more are expected
+    assert (
+        carried.sum() * response.mean() > set_products.LEAST_CARRIERS
+    )  # ... but more are expected
     assert popdesic.scan_sets(genotypes, response, {"a": [0, 1]}).products[0] == 1
 
 
@@ -271,11 +273,11 @@ def test_sets_that_are_no_columns_are_refused(sentence):
 
 
 def test_a_set_that_is_too_large_is_named(monkeypatch):
-    monkeypatch.setattr(sets, "MOST_ROWS", 10)
+    monkeypatch.setattr(set_products, "MOST_ROWS", 10)
     rng, genotypes, _ = draw(12)
     with pytest.warns(UserWarning, match="a set has 15 products of two of its 6 sites in 900"):
         popdesic.scan_sets(genotypes, rng.normal(size=900), {"a": range(6)})
-    monkeypatch.setattr(sets, "MOST_SITES", 5)
+    monkeypatch.setattr(set_products, "MOST_SITES", 5)
     with pytest.warns(UserWarning, match="a set has 6 sites; at most 5 are tested together"):
         popdesic.scan_sets(genotypes, rng.normal(size=900), {"a": range(6)})
 

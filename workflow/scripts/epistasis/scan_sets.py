@@ -4,7 +4,7 @@ from pathlib import Path
 
 from popdesic.core.log import log_counts, logged
 from popdesic.epistasis.relatedness import read_relatives
-from popdesic.epistasis.study_sets import BetweenCohorts, scan_study_sets
+from popdesic.epistasis.study_sets import BetweenCohorts, Environments, scan_study_sets
 from popdesic.report.figures.sets_scan import draw_forest, draw_sets
 
 with logged(snakemake.log[0], snakemake.input) as log:
@@ -26,7 +26,12 @@ with logged(snakemake.log[0], snakemake.input) as log:
             snakemake.params.tile_code,
             snakemake.params.code,
         )
-    log_counts(log, scan_study_sets(folder, Path(files.model), *given, between))
+    outside = outputs.get("outside")
+    further = {
+        "pairs": Path(files.pairs) if files.get("pairs") else None,
+        "environments": outside and Environments(snakemake.params.environments, Path(outside)),
+    }
+    log_counts(log, scan_study_sets(folder, Path(files.model), *given, between, **further))
     phenotype, figures = snakemake.wildcards.get("phenotype", ""), Path(outputs.png[0]).parent
     names = draw_sets(table, folder / "sites.tsv", figures, phenotype)
     if between:

@@ -40,7 +40,7 @@ def epistasis_section(
     score: str = SCORES[0],
     phenotype: str = "",
     *,
-    sets: str = "",
+    sets: str | dict = "",
     several: bool = True,
     replicated: str = "none",
     kinship: bool = True,
@@ -49,7 +49,7 @@ def epistasis_section(
 
     Parameters
     ----------
-    sets : str
+    sets : str or dict
         `epistasis.sets`.
     several : bool
         Whether there are several cohorts, as of `set_section`.

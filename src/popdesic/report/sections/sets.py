@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from ...epistasis.options import set_files
 from ...epistasis.set_results import quantiles_of_sets, read_set_table
 from ...epistasis.single_sites import genomic_control, genomic_control_error
 from ..figures.sites_scan import LEVEL
@@ -25,7 +26,7 @@ P_VALUES = (
 
 
 def set_section(
-    path: Path, figures: Path, sets: str, phenotype: str = "", several: bool = True
+    path: Path, figures: Path, sets: str | dict, phenotype: str = "", several: bool = True
 ) -> dict[str, Any] | None:
     """What epistasis/sets.tsv says; None without the file.
 
@@ -33,7 +34,9 @@ def set_section(
     ----------
     path : Path
         Of the table.
-    sets, phenotype : str
+    sets : str or dict
+        `epistasis.sets`.
+    phenotype : str
         As in `registry.set_figures`.
     several : bool
         Whether there are several cohorts; without them a table of a former run may be there.
@@ -44,14 +47,15 @@ def set_section(
         ``listed``, ``tested``, ``significant``: numbers of sets; ``people``; ``lambda``: λ of
         `p_quadratic` with its standard error; ``rows``: the best sets, formatted, the best first;
         ``lead``: the first of them if it is significant, or None; ``replication``: rows of the best
-        sets of the discovery cohorts, formatted; ``figures``: FigureText.
+        sets of the discovery cohorts, formatted; ``environments``: of `_environments`, or None;
+        ``figures``: FigureText.
     """
-    if not sets or not path.exists():
+    files = set_files(sets)
+    if files is None or not path.exists():
         return None
     table = read_set_table(path)
     tested = int(table.p.notna().sum())
-    chi2 = quantiles_of_sets(table).chi2.to_numpy(float)
-    factor = f"{genomic_control(chi2):.2f} ± {genomic_control_error(tested):.2f}"
+    factor = _lambda(table)
     people = int(table.n.iloc[0])
     sizes = {
         "n_tested_sets": number(tested),
@@ -70,7 +74,44 @@ def set_section(
         "rows": rows,
         "lead": rows[0] if significant else None,
         "replication": _replication(path.with_name("sets_replication.tsv")) if several else [],
+        "environments": _environments(path.with_name("sets_environment.tsv"), files.environments),
         "figures": describe_drawn(set_figures(sets, phenotype, several), figures, sizes),
+    }
+
+
+def _lambda(table: pd.DataFrame) -> str:
+    """λ of `p_quadratic`, with its standard error for independent sets."""
+    chi2, tested = quantiles_of_sets(table).chi2.to_numpy(float), int(table.p.notna().sum())
+    return f"{genomic_control(chi2):.2f} ± {genomic_control_error(tested):.2f}"
+
+
+def _environments(path: Path, names: list[str]) -> dict[str, Any] | None:
+    """What epistasis/sets_environment.tsv says; None without environments.
+
+    ``tested``, ``significant``: numbers of rows; ``each``: name and ``lambda`` of each environment;
+    ``rows``, ``lead``: as of `set_section`.
+    """
+    if not names or not path.exists():
+        return None
+    table = read_set_table(path)
+    best = table[table.p.notna()].sort_values("p", kind="stable").head(MOST_ROWS)
+    shown = ("p", "p_adjusted", "p_quadratic", "p_pair", "p_burden")
+    rows = [
+        {name: p_text(float(row[name])) for name in shown}
+        | {name: row[name] for name in ("set", "environment", "site")}
+        | {"place": _place(row), "sites": number(int(row["sites"]))}
+        for _, row in best.iterrows()
+    ]
+    significant = int((table.p_adjusted <= LEVEL).sum())
+    return {
+        "tested": int(table.p.notna().sum()),
+        "significant": significant,
+        "each": [
+            {"name": name, "lambda": _lambda(own)}
+            for name, own in table.groupby("environment", sort=False)
+        ],
+        "rows": rows,
+        "lead": rows[0] if significant else None,
     }
 
 
@@ -90,19 +131,23 @@ def _replication(path: Path) -> list[dict[str, Any]]:
 
 def _row(row: pd.Series) -> dict[str, Any]:
     """A set as text."""
+    shown = {name: p_text(float(row[name])) for name in P_VALUES}
+    return shown | {
+        "set": row["set"],
+        "place": _place(row),
+        "sites": number(int(row["sites"])),
+        "products": number(int(row["products"])),
+        "best": f"{row['site1']} × {row['site2']}",
+    }
+
+
+def _place(row: pd.Series) -> str:
     places = [
         f"{row[f'chrom{k}']}:{int(row[f'start{k}'])}–{int(row[f'end{k}'])}"
         for k in ("", "2")
         if pd.notna(row[f"start{k}"])
     ]
-    shown = {name: p_text(float(row[name])) for name in P_VALUES}
-    return shown | {
-        "set": row["set"],
-        "place": " × ".join(places) or "several contigs",
-        "sites": number(int(row["sites"])),
-        "products": number(int(row["products"])),
-        "best": f"{row['site1']} × {row['site2']}",
-    }
+    return " × ".join(places) or "several contigs"
 
 
 def p_text(p: float, permutations: int = 0) -> str:
