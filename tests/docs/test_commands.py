@@ -96,7 +96,7 @@ WAYS: dict[str, Way] = {
     ".venv/bin/pytest tests/golden/test_maps.py -s": COLLECT,
     ".venv/bin/pytest tests/kernels --require-gpu": COLLECT,
     ".venv/bin/pytest tests/workflow/test_accidents.py": COLLECT,
-    ".venv/bin/python -m pytest tests/simt": COLLECT,
+    ".venv/bin/python -m pytest tests/simt --slow": COLLECT,
     **{
         f".venv/bin/pip install --require-hashes -r requirements-gpu{kind}.txt": Way(
             "install", "", "hundreds of megabytes: resolved, not installed"
@@ -235,7 +235,7 @@ WAYS: dict[str, Way] = {
             *("ingest.py", "maps.py", "landscapes.py", "imputed_stages.py ../shared/data"),
             *("copying.py", "copying.py --unphased --seed 11", "local_ancestry.py"),
             *("degrees.py", "ibd_truth.py", "ibd_newcomer.py", "artefacts.py", "axes.py"),
-            *("communities.py", "ibd_communities.py", "interactions.py"),
+            *("communities.py", "ibd_communities.py", "interactions.py", "organisms.py"),
         )
     },
     **{
@@ -260,14 +260,15 @@ WAYS: dict[str, Way] = {
             *("missing_kinship.py", "call_rates.py", "labels_example.py"),
             *("mixture_search.py", "rerun.py", "profiles.py"),
             *("scan_planes.py", "rare.py", "rare.py --products --passes", "scaffolds.py"),
-            "organisms.py",
         )
     },
     **{
-        f"{BENCH}sets.py --studies 0 {rest}": named("bench_sets.py --quick runs this part too")
+        f"{BENCH}sets.py --studies {rest}": named("bench_sets.py --quick runs this part too")
         for rest in (
-            *("--planted 0 --timed 0 --joined 40", "--timed 0 --joined 0 --jobs 1"),
-            "--planted 0 --timed 0 --joined 0 --biobank 12 --biobank-people 10000",
+            *("0 --planted 0 --timed 0 --joined 40", "0 --timed 0 --joined 0 --jobs 1"),
+            "0 --planted 0 --timed 0 --joined 0 --biobank 12 --biobank-people 10000",
+            "2 --planted 0 --timed 0 --joined 0 --jobs 1 "
+            '--scenes "cases 1:1 x age" "cases 1:20 x age"',
         )
     },
     f"{BENCH}maps.py --data ../shared/data": Way(
