@@ -153,7 +153,7 @@ class Bgen:
             check_case(self, self.generate(random.Random(seed)), folder)
 
     def generate(self, rng: random.Random) -> tuple:
-        """(.bgen, .sample or None, bytes per piece, whether the decoded files are compared)."""
+        """(.bgen, .sample or None, whether the decoded files are compared)."""
         how = rng.choice(("sound", "sound", "values", "bytes", "bytes"))
         compression = rng.choice((NONE, NONE, ZLIB, ZSTD))
         n = rng.choice((1, 2, 3, 4, 5, 9))
@@ -177,7 +177,7 @@ class Bgen:
         raw = bgen_bytes(names, sites, compression=compression, named=named, layout=layout)
         if how == "bytes":
             raw = damage(rng, raw)
-        return raw, table, rng.choice((1, 60, 1 << 20)), rng.random() < 0.15
+        return raw, table, rng.random() < 0.15
 
     @staticmethod
     def _site(rng: random.Random, position: int, ploidies: list[int], how: str, compression: int):
@@ -220,7 +220,7 @@ class Bgen:
         return site_bytes((chrom, position, name, alleles), samples, **options)
 
     def check(self, case: tuple, folder: Path) -> str:
-        raw, table, piece, whole = case
+        raw, table, whole = case
         path = folder / "in.bgen"
         path.write_bytes(raw)
         path.with_suffix(".sample").unlink(missing_ok=True)
@@ -230,7 +230,7 @@ class Bgen:
             names, rows = parse_bgen(raw, table)
         except ValueError as error:
             try:
-                for _ in bgen_text(path, piece)[1]:
+                for _ in bgen_text(path)[1]:
                     pass
             except UserError as refusal:
                 assert str(folder / "in.") in str(refusal)
@@ -239,8 +239,8 @@ class Bgen:
         if any(None in calls for *_, calls in rows):
             return "at the limit"
         lines = ["\t".join([*fixed, ".", ".", ".", "GT", *calls]) for *fixed, calls in rows]
-        head, pieces = bgen_text(path, piece)
-        found = b"".join(pieces).decode().split("\n")
+        head, records = bgen_text(path)
+        found = b"".join(records).decode().split("\n")
         assert found == [*lines, ""], f"{found}, not {lines}"
         assert head.decode().split("\n")[-2] == "\t".join([HEAD, *names])
         return self._check_written(folder, names, lines) if whole else "equal"

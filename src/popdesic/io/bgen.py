@@ -317,7 +317,11 @@ def expected_r2(site: Site) -> float:
 def _zstd(data: bytes, room: int) -> bytes:
     from numcodecs import Zstd  # comes with zarr
 
-    return bytes(Zstd().decode(data, bytearray(room - 1)))
+    try:  # a buffer that is too large would be filled with zeros, so one byte less must not do
+        Zstd().decode(data, bytearray(max(room - 2, 0)))
+    except (RuntimeError, ValueError):
+        return bytes(Zstd().decode(data, bytearray(room - 1)))
+    raise ValueError(f"fewer than {room - 1} bytes of genotypes")
 
 
 def _number(file: BinaryIO, form: str, path: Path) -> int:
