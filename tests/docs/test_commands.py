@@ -45,7 +45,7 @@ class Way:
 WHOLE = Way("whole")
 #: With a size of seconds.
 QUICK = Way("quick", " --quick", "hours at full size")
-#: The same, where that size takes a quarter of a minute or more (--slow).
+#: The same, where that size takes ten seconds or more (--slow).
 HEAVY = Way("heavy", " --quick", "hours at full size")
 #: The same on a GPU (--require-gpu).
 GPU = Way("gpu", " --quick", "needs an NVIDIA GPU")
@@ -192,7 +192,7 @@ WAYS: dict[str, Way] = {
         "tests/unit/population/test_sweeps.py"
     ),
     ".venv/bin/pytest tests/golden/test_copied_chromosome.py -s": COLLECT,
-    ".venv/bin/pytest tests/golden/test_copied_cohort.py -s": COLLECT,
+    ".venv/bin/pytest tests/golden/test_copied_cohort.py -s --slow": COLLECT,
     "bcftools view --samples ^NAME": named("what a user does to a file of their own"),
     "pip install fastmixture": named(
         "tests/unit/population/test_ancestry.py, where it is installed"
@@ -232,35 +232,76 @@ WAYS: dict[str, Way] = {
     **{
         f"{BENCH}{name}": HEAVY
         for name in (
-            *("ingest.py", "maps.py", "landscapes.py", "imputed_stages.py ../shared/data"),
-            *("copying.py", "copying.py --unphased --seed 11", "local_ancestry.py"),
-            *("degrees.py", "ibd_truth.py", "ibd_newcomer.py", "artefacts.py", "axes.py"),
-            *("communities.py", "ibd_communities.py", "interactions.py", "organisms.py"),
-            *("rerun.py", "newcomers.py example", "phantoms.py ../shared/data"),
+            "artefacts.py",
+            "axes.py",
+            "barriers.py",
+            "communities.py",
+            "copying.py",
+            "copying.py --unphased --seed 11",
+            "degrees.py",
+            "epistasis_cpu.py",
+            "ibd_communities.py",
+            "ibd_newcomer.py",
+            "ibd_truth.py",
+            "imputation.py ../shared/data",
+            "imputed_stages.py ../shared/data",
+            "ingest.py",
+            "interactions.py",
+            "labels_example.py",
+            "landscapes.py",
+            "local_ancestry.py",
+            "maps.py",
+            "newcomers.py example",
+            "null_sets.py",
+            "one_locus.py",
+            "organisms.py",
+            "phantoms.py ../shared/data",
+            "projection.py",
+            "rare.py --products --passes",
+            "relatives.py",
+            "report.py",
+            "rerun.py",
+            "scaffolds.py",
+            "scaling.py",
+            "set_phantoms.py ../shared/data",
+            "set_phantoms.py ../shared/data --replicates 54 --seed 4",
+            "sparse_study.py",
+            "study.py",
         )
     },
     **{
         f"{BENCH}{name}": QUICK
         for name in (
-            *("distance.py", "compare.py", "epistasis_cpu.py", "minplus.py"),
-            *("phenotypes.py", "sets.py", "null_sets.py"),
-            "set_phantoms.py ../shared/data",
-            "set_phantoms.py ../shared/data --replicates 54 --seed 4",
-            *("report.py", "scaling.py"),
-            *("imputation.py ../shared/data", "kinship_null.py"),
-            *("number_formats.py ../shared", "pca.py", "projection.py"),
-            *("relatives.py", "family_axes.py", "one_locus.py"),
-            *("relatedness.py", "merging.py"),
+            "call_rates.py",
+            "compare.py",
             "copying.py --founders --people 200 --seed 31",
-            *("haploid_ibd.py", "barriers.py", "sparse_paths.py"),
-            *("interaction_power.py", "interaction_power.py --real ../shared/data"),
-            *("study.py", "population.py", "neighbors.py"),
-            *("units.py", "place.py", "ibd.py", "million.py"),
-            "sparse_study.py",
-            *("quality.py", "peers.py"),
-            *("missing_kinship.py", "call_rates.py", "labels_example.py"),
-            *("mixture_search.py", "profiles.py"),
-            *("scan_planes.py", "rare.py", "rare.py --products --passes", "scaffolds.py"),
+            "distance.py",
+            "family_axes.py",
+            "haploid_ibd.py",
+            "ibd.py",
+            "interaction_power.py",
+            "interaction_power.py --real ../shared/data",
+            "kinship_null.py",
+            "merging.py",
+            "million.py",
+            "minplus.py",
+            "missing_kinship.py",
+            "mixture_search.py",
+            "neighbors.py",
+            "number_formats.py ../shared",
+            "pca.py",
+            "peers.py",
+            "phenotypes.py",
+            "place.py",
+            "population.py",
+            "profiles.py",
+            "quality.py",
+            "rare.py",
+            "relatedness.py",
+            "scan_planes.py",
+            "sets.py",
+            "sparse_paths.py",
+            "units.py",
         )
     },
     **{

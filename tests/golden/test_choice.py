@@ -13,7 +13,10 @@ from popdesic.study.configuration import fill_config
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("hapmap3_957", {"genotypes": ("plain", None), "pcs": ("plain", 8)}),
+        pytest.param(
+            *("hapmap3_957", {"genotypes": ("plain", None), "pcs": ("plain", 8)}),
+            marks=pytest.mark.slow,
+        ),
         ("kg1_chr22_564", {"genotypes": ("nearest", None), "pcs": ("nearest", 2)}),
     ],
 )

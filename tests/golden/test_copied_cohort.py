@@ -58,9 +58,8 @@ def prepare(vcf: Path, folder: Path, common: float) -> tuple[dict[str, Path], Pa
     return paths | {"panel_path": folder / "panel"}, reference
 
 
-@pytest.mark.parametrize(
-    ("common", "share"), [pytest.param(0.0, 0.02, marks=pytest.mark.slow), (0.05, 0.1)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("common", "share"), [(0.0, 0.02), (0.05, 0.1)])
 def test_hidden_calls_are_copied_as_well_as_beagle_imputes_them(
     shared_data, tmp_path, require_command, common, share
 ):
