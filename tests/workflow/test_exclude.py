@@ -78,7 +78,9 @@ def fresh(folder: Path, like: Path, *names: str) -> dict[str, str]:
     return contents(folder)
 
 
-@pytest.mark.parametrize(("name", "cohort"), [("W03", "west"), ("N02", "north")])
+@pytest.mark.parametrize(
+    ("name", "cohort"), [("W03", "west"), pytest.param("N02", "north", marks=pytest.mark.slow)]
+)
 def test_results_are_those_of_files_without_the_sample(finished_study, tmp_path, name, cohort):
     study = tmp_path / "study"
     shutil.copytree(finished_study, study, symlinks=True)
