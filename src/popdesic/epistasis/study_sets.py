@@ -172,7 +172,7 @@ def scan_study_sets(
     if environments is not None:
         own = (genes, _sites_of_sets(genes, within))
         write_table(
-            environments.out, _environments(environments, model, *own, sites, read, threads)
+            environments.out, _environments(environments.names, model, *own, sites, read, threads)
         )
     counts = {
         "people": int(model.used.sum()),
