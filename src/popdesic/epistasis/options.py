@@ -244,11 +244,11 @@ def _check_sets(
 ) -> None:
     """Read files of sets, and refuse environments that are no column of the null model."""
     from .design import covariate_columns  # as in check_epistasis
-    from .set_list import read_pairs, read_sets
+    from .set_list import read_set_pairs, read_sets
 
     genes = read_sets(folder / files.file)
     if files.pairs:
-        read_pairs(folder / files.pairs, genes, folder / files.file)
+        read_set_pairs(folder / files.pairs, genes, folder / files.file)
     for name in files.environments:
         if name not in covariates:
             raise UserError(

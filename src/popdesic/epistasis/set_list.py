@@ -98,7 +98,7 @@ class Pairs(NamedTuple):
     unknown: list[str]
 
 
-def read_pairs(path: Path, genes: list[SiteSet], source: Path) -> Pairs:
+def read_set_pairs(path: Path, genes: list[SiteSet], source: Path) -> Pairs:
     """Read pairs of genes: their names in the first two columns, between tabs or else spaces.
 
     Rows with an unknown name, such as a heading, are left out, and so is a pair that was named

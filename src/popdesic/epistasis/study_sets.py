@@ -21,7 +21,7 @@ from .kept_sets import ScoredCohort, cohorts_of, discovery_key, kept_tests, rene
 from .null_model import NullModel, read_null_model
 from .relatedness import Relatives
 from .reorder import genotypes_of_planes, read_reordered, read_restriction
-from .set_list import KEY, Range, SiteSet, read_pairs, read_sets, sites_of_ranges
+from .set_list import KEY, Range, SiteSet, read_set_pairs, read_sets, sites_of_ranges
 from .set_phantoms import LEVEL, explain_set, region_of
 from .set_rows import MATRICES, MOST_TOGETHER, Sets, for_each_set, set_rows
 from .set_scores import SetStatistics
@@ -125,7 +125,7 @@ def scan_study_sets(
     between : BetweenCohorts, optional
         Of a study with several cohorts.
     pairs : Path, optional
-        Pairs of names of these sets (`set_list.read_pairs`), which are tested instead.
+        Pairs of names of these sets (`set_list.read_set_pairs`), which are tested instead.
     environments : Environments, optional
         Further tests of the sets of `given`, of all people together.
 
@@ -188,7 +188,7 @@ def scan_study_sets(
 
 def _listed_pairs(path: Path, genes: list[SiteSet], given: Path) -> list[SiteSet]:
     """Sets of pairs of names; those that are no gene's are counted in the log."""
-    found = read_pairs(path, genes, given)
+    found = read_set_pairs(path, genes, given)
     if found.unknown:
         logger.warning(
             "%s: %d names are not in %s (%s%s); rows with them are left out",

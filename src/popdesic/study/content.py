@@ -99,12 +99,12 @@ def _set_bytes(folder: Path, config: Mapping[str, Any], study: Study, n_sites: i
     files = set_files(config["epistasis"]["sets"])
     if files is None or len(study.units) == 1:
         return 0.0
-    from ..epistasis.set_list import read_pairs, read_sets, sites_of_ranges
+    from ..epistasis.set_list import read_set_pairs, read_sets, sites_of_ranges
     from ..epistasis.sets import MOST_KEPT
 
     sets = read_sets(folder / files.file)
     if files.pairs:
-        sets = read_pairs(folder / files.pairs, sets, folder / files.file).sets
+        sets = read_set_pairs(folder / files.pairs, sets, folder / files.file).sets
     table = folder / "results/panel/sites.tsv"
     if table.is_file():
         panel, _ = load_panel(table, ["chrom", "pos"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from popdesic.core.errors import UserError
-from popdesic.epistasis.set_list import read_pairs, read_sets, sites_of_ranges
+from popdesic.epistasis.set_list import read_set_pairs, read_sets, sites_of_ranges
 
 
 def written(folder: Path, *lines: str) -> Path:
@@ -99,7 +99,7 @@ def test_sites_are_assigned_by_position(tmp_path):
 def pairs_of(folder: Path, genes: Path, *lines: str):
     path = folder / "pairs.tsv"
     path.write_text("\n".join(lines) + "\n")
-    found = read_pairs(path, read_sets(genes), genes)
+    found = read_set_pairs(path, read_sets(genes), genes)
     return [(one.name, one.row, one.first, one.second) for one in found.sets], found.unknown
 
 
