@@ -628,7 +628,7 @@ def test_docstrings_have_all_sections_and_shapes(name):
     assert headings == ["Parameters", "Returns", "Raises", "Examples"]
     if name == "replicate_sets":  # it takes no arrays
         return
-    assert re.search(r"\(n_samples|\(n_haplotypes|\(n, n\)|\(m, k \+ m\)", text), "no shape"
+    assert re.search(r"\(n_(samples|haplotypes|sites)\b|\(n, n\)|\(m, k \+ m\)", text), "no shape"
 
 
 def test_names_are_public_and_imported_when_used():
