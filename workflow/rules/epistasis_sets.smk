@@ -18,6 +18,10 @@ SETS_BY_COHORT = (
     if SETS and len(COHORTS) > 1
     else {}
 )
+#: Files of the user that say which sets and sites are tested.
+SET_FILES = (
+    [name for name in (SETS.file, SETS.pairs, EPISTASIS["restrict"]) if name] if SETS else []
+)
 #: Tests with environments.
 SETS_OUTSIDE = {"outside": f"{SCANS}/sets_environment.tsv"} if SETS and SETS.environments else {}
 SET_FIGURES = [
@@ -71,9 +75,7 @@ if SETS:
             runtime=set_minutes,
         params:
             **PEDIGREE,
-            key=lambda wildcards: file_key(
-                filter(None, [SETS.file, SETS.pairs, EPISTASIS["restrict"]])
-            ),
+            key=lambda wildcards: file_key(SET_FILES),
             environments=SETS.environments,
             founders=list(STUDY.founders),
             transform=EPISTASIS["transform"],
