@@ -1,4 +1,7 @@
-"""A cohort decoded into lists of carriers has the results of one decoded into rows."""
+"""Cohorts decoded into lists of carriers have the genotypes of those decoded into rows.
+
+`test_readers_of_lists.py` compares the results.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from oracles.lists import read_lists
-from support.study import NO_FILTERS, Cohort, make_sites
+from support.study import Cohort, make_sites
 
 from popdesic.cohort.absent import Absent
 from popdesic.cohort.batch import ingest_batch
-from popdesic.cohort.define_panel import PanelFilters, build_panel
-from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.ingest import ingest_cohort
-from popdesic.cohort.panel import load_panel
-from popdesic.cohort.qc import summarize_cohort
 from popdesic.core.files import beside, bytes_meant, has_lists, read_json
 from popdesic.io import listed_rows
 from popdesic.io.bed import open_bed, read_fam
 from popdesic.io.genotypes import unpack_bed
-from popdesic.population.further_sites import FurtherSites
 from popdesic.study.forget import rewrite_without
 
 N_SITES, N_SAMPLES = 300, 70
@@ -55,49 +53,6 @@ def decode(folder: Path, cohort: Cohort, kind: str, text: str = "", **more) -> P
 
 def genotypes_of(raw: Path) -> np.ndarray:
     return unpack_bed(np.ascontiguousarray(open_bed(raw)[:]), len(read_fam(raw)))
-
-
-def test_results_are_those_of_rows(tmp_path, monkeypatch):
-    """Quality control, panel, encoded genotypes, planes, and counts of sites beside the panel."""
-    cohorts = {name: draw(name, seed) for seed, name in enumerate(("north", "south", "west"))}
-    made = {}
-    for kind, least in (("rows", 1 << 30), ("lists", 1 << 9)):
-        monkeypatch.setattr(listed_rows, "LEAST_LISTED", least)
-        folder = tmp_path / kind
-        folder.mkdir()
-        for name, cohort in cohorts.items():
-            raw = decode(folder / name, cohort, kind)
-            out = folder / name
-            summarize_cohort(raw, {}, out / "sites", out / "samples", min_sample_call_rate=0)
-        founders = ("north", "south")
-        build_panel(
-            {name: folder / name / "sites" for name in founders},
-            folder / "panel.tsv",
-            folder / "counts.json",
-            PanelFilters(**NO_FILTERS | {"min_maf": 0.05}),
-            genotypes={n: (folder / n / "raw", folder / n / "samples") for n in founders},
-            further_out=folder / "further.tsv",
-        )
-        for name, cohort in cohorts.items():
-            out = folder / name
-            own = out / "raw", out / "samples", folder / "panel.tsv"
-            encode_cohort(*own, out, impute="mode", cohort=name)
-            beside_panel = FurtherSites(folder / "further.tsv", *own[:2])
-            panel, _ = load_panel(folder / "panel.tsv")
-            group = np.arange(N_SAMPLES) % 3 - 1
-            counts = beside_panel.count(panel, cohort.samples, group, 2, [], np.uint16)
-            assert counts.any() and 50 < len(counts) < N_SITES
-            np.save(out / "further.npy", counts)
-        made[kind] = {
-            path.relative_to(folder): path.read_bytes()
-            for path in sorted(folder.rglob("*"))
-            if path.is_file() and path.name not in ("raw.bed", "raw.json")
-        }
-        kept = {path.parent.name: path.stat().st_size for path in folder.glob("*/raw.bed")}
-        made[f"{kind} bytes"] = kept
-    assert made["rows"] == made["lists"] and len(made["rows"]) > 20
-    for name, size in made["lists bytes"].items():
-        assert size < 0.8 * made["rows bytes"][name]
 
 
 def test_repeated_sites_are_dropped_from_either(tmp_path, kind):
