@@ -111,7 +111,10 @@ def distances(found: dict[str, np.ndarray], metric: str) -> np.ndarray:
     )
 
 
-@pytest.fixture(scope="module", params=SETS)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(k, marks=pytest.mark.slow) if k == "mice1814" else k for k in SETS],
+)
 def data(request, shared_data, tmp_path_factory, require_command) -> tuple[str, Path]:
     """Name of a data set, and a folder with its autosomal sites as raw.* and encoded."""
     require_command("plink1.9")

@@ -34,6 +34,7 @@ def squared_correlation(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.corrcoef(one.ravel(), other.ravel())[0, 1] ** 2)
 
 
+@pytest.mark.slow
 def test_copying_is_as_accurate_as_beagle_at_all_frequencies(
     shared_data, tmp_path, require_command
 ):

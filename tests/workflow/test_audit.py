@@ -171,6 +171,7 @@ def test_a_chunk_more_or_less_is_found(whole):
     assert damaged_files(whole)[0] == []
 
 
+@pytest.mark.slow
 def test_repair_recomputes_damaged_results(whole, tmp_path, capsys):
     """A folder, a file of another interpreter, tiles of rows, a missing checksum, a stray file."""
     folder = tmp_path / "study"

@@ -112,6 +112,7 @@ def test_who_arrives_later_changes_no_old_file(copied):
     assert read_json(copied / "results/cohorts/.batches.json")["a_late"] == ["a_late"]
 
 
+@pytest.mark.slow
 def test_who_leaves_leaves_no_trace(copied, tmp_path):
     cohorts = people()
     gone = cohorts.pop(3)

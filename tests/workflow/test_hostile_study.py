@@ -75,7 +75,10 @@ def executed(folder: Path) -> str:
 
 @pytest.mark.parametrize(
     "variables, target",
-    [({"HOME": "/proc/none"}, "results/figures/pca.svg"), ({"POPDESIC_FRESH_JOBS": "1"}, "panel")],
+    [
+        ({"HOME": "/proc/none"}, "results/figures/pca.svg"),
+        pytest.param({"POPDESIC_FRESH_JOBS": "1"}, "panel", marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_executes_nothing_of_the_study(hostile, tmp_path, variables, target):
     """Without a HOME too, as in containers. Fresh jobs are those of other systems and of Slurm."""

@@ -23,8 +23,8 @@ NAMES = {"compute_maps", "compute_umap", "compute_pcoa"}
     ("sizes", "dense_limit", "jobs"),
     [
         ((40, 30), 1000, {"compute_maps": 1}),
-        ((40, 30), 50, {"compute_maps": 1}),
-        ((1500, 501), 3000, {"compute_umap": 2}),
+        pytest.param((40, 30), 50, {"compute_maps": 1}, marks=pytest.mark.slow),
+        pytest.param((1500, 501), 3000, {"compute_umap": 2}, marks=pytest.mark.slow),
     ],
 )
 def test_maps_are_those_of_their_files(tmp_path, sizes, dense_limit, jobs):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 from support.running import finished, snakemake
 from support.study import FAST, Cohort, make_sites, write_sheets, write_study
 
@@ -31,6 +32,7 @@ def write(folder: Path, drawn: list[tuple[Cohort, np.ndarray]]) -> None:
     sheet.to_csv(folder / "config/samples.tsv", sep="\t", index=False)
 
 
+@pytest.mark.slow
 def test_newcomers_confirm_and_do_not_change_what_founders_found(tmp_path):
     drawn = [drawn_cohort("north", 1, 400, True), drawn_cohort("south", 2, 300, False)]
     folder = write_study(tmp_path, [cohort for cohort, _ in drawn])

@@ -83,6 +83,7 @@ def test_a_study_without_changes_has_no_stale_results(study):
     assert stale_results(study, planned_jobs(study)) == []
 
 
+@pytest.mark.slow
 def test_forget_deletes_results_of_other_settings(study, capsys):
     """Formats, an alpha and the search of profiles were taken out before a sample left."""
     about = CONFIG | {

@@ -114,9 +114,13 @@ STUDIES: dict[str, tuple[Callable[[], list[Cohort]], dict, tuple[str, ...]]] = {
     ),
     "copied line": (copied_line, {}, ()),
 }
+#: Studies that lack less than the rest.
+OTHERS = ("one block", "trio", "three founders")
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(k, marks=pytest.mark.slow) if k in OTHERS else k for k in STUDIES]
+)
 def test_a_tiny_study_reaches_its_report(tmp_path, name):
     make, settings, sentences = STUDIES[name]
     cohorts = make()

@@ -267,6 +267,7 @@ def test_resume_refuses_where_there_is_no_slurm(place, study, ran):
     )
 
 
+@pytest.mark.slow
 def test_tune_compiles_the_kernels_of_the_cpu_and_says_why_no_gpu_is_used(place):
     """What is not compiled yet is, beside the wheel's modules; the rest is known not to be."""
 

@@ -56,6 +56,7 @@ def test_every_genotype_of_a_measured_site_is_hidden_once_whatever_the_window(mo
     np.testing.assert_array_equal(part, whole[13:64])
 
 
+@pytest.mark.slow
 @needs_beagle
 def test_quality_tells_sites_that_neighbours_predict_from_those_that_they_do_not(tmp_path):
     truth, shown, sites = make_target(n_sites=150, n=60, missing=0.1)
