@@ -27,7 +27,7 @@ test: $(VENV)/ready-test
 	pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
 
 concordance: $(VENV)/ready-test
-	POPDESIC_CONCORDANCE=$(CURDIR)/concordance.tsv pytest tests/golden/test_concordance.py
+	POPDESIC_CONCORDANCE=$(CURDIR)/concordance.tsv pytest --slow tests/golden/test_concordance.py
 
 peers: $(VENV)/ready-test
 	python tests/bench/bench_peers.py $(PEERS_FLAGS)

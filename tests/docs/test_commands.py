@@ -191,7 +191,7 @@ WAYS: dict[str, Way] = {
     ".venv/bin/popdesic sweeps REFERENCE.npz --labels LABELS.tsv -o SWEEPS.tsv": named(
         "tests/unit/population/test_sweeps.py"
     ),
-    ".venv/bin/pytest tests/golden/test_copied_chromosome.py -s": COLLECT,
+    ".venv/bin/pytest tests/golden/test_copied_chromosome.py -s --slow": COLLECT,
     ".venv/bin/pytest tests/golden/test_copied_cohort.py -s --slow": COLLECT,
     "bcftools view --samples ^NAME": named("what a user does to a file of their own"),
     "pip install fastmixture": named(
