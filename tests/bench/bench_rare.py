@@ -27,10 +27,11 @@ import commandline
 import numpy as np
 from bench_pca import by_passes, timed
 from drawn_genomes import draw_haplotypes
-from timing import best_in_turn, print_table
+from timing import print_table
 
-from popdesic.cohort.encode import planes_in_memory
-from popdesic.cohort.site_counts import count_groups_at
+from popdesic.cohort.encode import place_rows, planes_in_memory
+from popdesic.cohort.genotypes_cpu import count_by_group
+from popdesic.cohort.site_counts import count_groups_at, count_placed
 from popdesic.components.krylov import COLUMNS
 from popdesic.components.relationship_products import RelationshipProducts
 from popdesic.engine import carrier_sums_plan, genotype_products_cpu
@@ -43,12 +44,15 @@ from popdesic.io import listed_rows
 from popdesic.io.bed import open_bed
 from popdesic.io.genotypes import BED_MAGIC, pack_bed
 from popdesic.io.listed_rows import ListedRows, RowsFile
+from popdesic.io.sites import chunks
 
 #: First number of carriers of each class; shares of the samples above 20.
 CLASSES = (1, 2, 3, 6, 20)
 SHARES = (0.01, 0.05)
 #: Components of --axes, and device memory with which genotypes do not stay there.
 COMPONENTS, SMALL_ROOM = 20, 1 << 30
+#: Populations whose genotypes are counted, and sites at a time.
+POPULATIONS, COUNTED_SITES = 10, 1024
 
 
 def draw_rows(n_samples: int, length: int, missing: float, seed: int) -> tuple[np.ndarray, ...]:
@@ -194,6 +198,20 @@ def time_axes(rows: np.ndarray, n: int, folder: Path, options) -> None:
     assert (timed("one pass, read from the lists", lambda: streamed.normal(vectors)) == once).all()
 
 
+def count_populations(listed: ListedRows, n: int, lists: bool) -> np.ndarray:
+    """Counts as statistics of populations read them, from lists or from rows made of them."""
+    group, everyone = np.arange(n) % POPULATIONS, np.arange(n)
+    found = []
+    for first, last in chunks(len(listed), COUNTED_SITES):
+        sites, turned = np.arange(first, last), np.zeros(last - first, bool)
+        if lists:
+            found.append(count_placed(listed, sites, turned, group, POPULATIONS))
+        else:
+            rows = place_rows(listed, n, everyone, sites, turned)
+            found.append(count_by_group(rows, group, POPULATIONS))
+    return np.concatenate(found)
+
+
 def cpu_in_turn(repeats: int, *works: Callable[[], object]) -> list[float]:
     """Least CPU time of each work, of all threads: other load changes wall time more."""
     rounds = []
@@ -269,20 +287,25 @@ def main() -> None:
         everyone = np.zeros(n, np.int64)
         counts = [count_groups_at(kind, 0, n_sites, everyone, 1) for kind in (listed, plain)]
         assert (counts[0] == counts[1]).all()
-        times = best_in_turn(
+        by_population = [count_populations(listed, n, lists) for lists in (True, False)]
+        assert (by_population[0] == by_population[1]).all()
+        times = cpu_in_turn(
             3,
             lambda: write_rows(folder / "again.bed", rows, n),
             lambda: [listed[k : k + 256] for k in range(0, n_sites, 256)],
             lambda: [np.array(plain[k : k + 256]) for k in range(0, n_sites, 256)],
             lambda: count_groups_at(listed, 0, n_sites, everyone, 1),
             lambda: count_groups_at(plain, 0, n_sites, everyone, 1),
+            lambda: count_populations(listed, n, True),
+            lambda: count_populations(listed, n, False),
         )
         work = ("write lists", "read lists as rows", "copy rows", "count lists", "count rows")
+        work += (f"count {POPULATIONS} populations: lists", "the same by rows made of lists")
         rates = [
             (what, f"{n * n_sites / seconds / 1e9:.2f}")
             for what, seconds in zip(work, times, strict=True)
         ]
-        print_table("G genotypes a second, one thread", ("work", "rate"), rates)
+        print_table("G genotypes a CPU second, one thread", ("work", "rate"), rates)
 
 
 if __name__ == "__main__":

@@ -66,3 +66,12 @@ def test_a_missing_file_is_found():
     text = "see `engine/gone.py`, ../kernels/README.md, tests/no.py and popdesic/engine/terms.py"
     assert missing(text) == ["engine/gone.py", "tests/no.py"]
     assert NOWHERE.search("DESIGN section 8")
+
+
+def test_tests_that_are_named_exist():
+    """A page that names one test of a file, as `tests/unit/io/test_bed.py::test_name`."""
+    named = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+    found = [pair for path in CHECKED for pair in named.findall(path.read_text("utf-8"))]
+    assert len(found) > 5
+    for path, test in found:
+        assert f"def {test}(" in (ROOT / path).read_text("utf-8"), f"{path}::{test}"

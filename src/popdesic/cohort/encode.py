@@ -20,6 +20,7 @@ from ..io.batches import ploidies_in
 from ..io.bed import open_cohort, read_bim, write_fam
 from ..io.genotypes import BED_MAGIC, SWAPPED, bed_row_bytes, pack_bed, take_samples, unpack_bed
 from ..io.layers import columns_of, join_layers, layers_in, sizes_in, split_layers
+from ..io.listed_rows import ListedRows
 from ..io.sites import chunks
 from .absent import (
     MIN_SITES,
@@ -39,6 +40,7 @@ from .fixed_sites import HIGH, count_genotypes, count_lost, refuse_lost
 from .impute import fill_words
 from .match import Matched, count_matched, match, no_overlap, orient, require_one_build
 from .panel import load_panel
+from .site_counts import count_placed
 
 logger = logging.getLogger("popdesic")
 
@@ -350,6 +352,22 @@ class OnPanel:
             genotypes = join_layers(unpack_bed(chunk, len(self.names)), self.layers)
             chunk = pack_bed(split_layers(genotypes, self.layers, self.sizes))
         return chunk
+
+    def count(
+        self, first: int, last: int, group: np.ndarray, n_groups: int, threads: int = 1
+    ) -> np.ndarray:
+        """`genotypes_cpu.count_by_group` of `rows`; lists of carriers are counted as they are."""
+        from .genotypes_cpu import count_by_group
+
+        reference = self.reference(first, last)
+        if not isinstance(self._bed, ListedRows) or self.layers > 1 or reference.shape[1] > 1:
+            return count_by_group(self.rows(first, last), group, n_groups, threads)
+        everyone = np.full(self._n_samples, -1, np.int64)
+        everyone[self._kept] = group
+        placed = self.found.row[first:last], self.found.swapped[first:last]
+        out = count_placed(self._bed, *placed, everyone, n_groups, threads)
+        out[reference[:, 0]] += out[reference[:, 0]][:, :, 3:] * np.array([1, 0, 0, -1])
+        return out
 
 
 def _fill_reference(chunk: np.ndarray, reference: np.ndarray, n_samples: int) -> None:

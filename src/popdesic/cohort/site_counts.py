@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.threads import run_tasks
 from ..io.bed import ChosenRows, ChosenSamples
 from ..io.listed_rows import ListedRows
+from ..io.sites import chunks
+
+#: Sites whose lists a thread counts at a time, and how many times as many of the file it may pass:
+#: sites of the panel lie between those that are wanted.
+SITES_A_TASK, MOST_PASSED = 1024, 4
 
 #: What `io.bed.open_cohort` returns.
 Rows = np.ndarray | ChosenRows | ListedRows | ChosenSamples
@@ -38,3 +44,43 @@ def count_groups_at(
     counts, others = rows.count(first, last, group, n_groups, unused)
     counts[others - first] = count_by_group(rows[others], group, n_groups)
     return counts
+
+
+def count_placed(
+    rows: ListedRows,
+    source: np.ndarray,
+    turned: np.ndarray,
+    group: np.ndarray,
+    n_groups: int,
+    threads: int = 1,
+) -> np.ndarray:
+    """`genotypes_cpu.count_by_group` of rows in the order and with the alleles of other sites.
+
+    Parameters
+    ----------
+    source : int array, (n_sites,)
+        Row of each site, or -1: all are missing.
+    turned : bool array, (n_sites,)
+        Whether REF and ALT are exchanged.
+    group : int64 array, (n_samples,)
+        Of all samples of the file; -1: not counted.
+    """
+    from .genotypes_cpu import count_by_group
+
+    out = np.zeros((len(source), n_groups, 4), np.int64)
+    out[:, :, 3] = np.bincount(group[group >= 0], minlength=n_groups)
+
+    def work(first: int, last: int) -> None:
+        here = first + np.flatnonzero(source[first:last] >= 0)
+        if not len(here):
+            return
+        wanted = source[here]
+        low, high = wanted.min(), wanted.max() + 1
+        if high - low <= MOST_PASSED * SITES_A_TASK:
+            out[here] = count_groups_at(rows, low, high, group, n_groups)[wanted - low]
+        else:
+            out[here] = count_by_group(rows[wanted], group, n_groups)
+
+    run_tasks(work, list(chunks(len(source), SITES_A_TASK)), threads)
+    out[turned] = out[turned][:, :, [2, 1, 0, 3]]
+    return out

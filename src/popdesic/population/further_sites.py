@@ -76,8 +76,6 @@ class FurtherSites:
         x_contigs : list of str
             Contigs whose sites do not count: zero.
         """
-        from ..cohort.genotypes_cpu import count_by_group
-
         sites, _ = load_panel(self.sites)
         out = np.zeros((len(sites), n_groups, 3), dtype)
         if not out.size:
@@ -87,8 +85,8 @@ class FurtherSites:
         known = dict(zip(names, group.tolist(), strict=True))
         own = np.array([known.get(name, -1) for name in placed.names], np.int64)
         for first, last in chunks(len(sites), CHUNK_SITES):
-            rows = placed.rows(len(panel) + first, len(panel) + last)
-            out[first:last] = count_by_group(rows, own, n_groups, threads)[:, :, :3]
+            part = len(panel) + first, len(panel) + last
+            out[first:last] = placed.count(*part, own, n_groups, threads)[:, :, :3]
         out[~used_sites(sites, x_contigs)] = 0
         return out
 

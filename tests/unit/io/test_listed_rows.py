@@ -10,7 +10,8 @@ from oracles.lists import read_lists
 from oracles.reference import bed_bytes
 from support.study import Cohort, make_sites, write_raw
 
-from popdesic.cohort.site_counts import add_calls, count_groups_at
+from popdesic.cohort import site_counts
+from popdesic.cohort.site_counts import add_calls, count_groups_at, count_placed
 from popdesic.core.errors import UserError
 from popdesic.core.files import bytes_meant, has_lists
 from popdesic.io import listed_rows
@@ -138,6 +139,26 @@ def test_counts_of_lists_are_those_of_genotypes(tmp_path, n_sites, n_samples):
             found = count_groups_at(rows, first, last, group, 3)
             by_site = [states[first:last][:, group == g].sum(axis=1) for g in range(3)]
             np.testing.assert_array_equal(found, np.stack(by_site, axis=1))
+
+
+@pytest.mark.parametrize("passed", [1, 1000])
+def test_counts_at_other_sites_are_those_of_their_genotypes(tmp_path, monkeypatch, passed):
+    """In another order, REF and ALT exchanged, some absent; sites may lie far apart in the file."""
+    monkeypatch.setattr(site_counts, "SITES_A_TASK", 7)
+    monkeypatch.setattr(site_counts, "MOST_PASSED", passed)
+    rng = np.random.default_rng(passed)
+    genotypes = draw_rare(rng, 200, 45)
+    genotypes[0] = 0
+    rows, group = open_bed(write_cohort(tmp_path, genotypes)), rng.integers(-1, 3, 45)
+    source = np.r_[rng.integers(-1, 200, 90), np.full(8, -1), np.arange(30, 60)]
+    turned = (rng.random(len(source)) < 0.3) & (source >= 0)
+    own = np.where(source[:, None] < 0, -1, genotypes[source])
+    own[turned] = np.where(own[turned] < 0, -1, 2 - own[turned])
+    states = np.stack([own == value for value in (0, 1, 2, -1)], axis=-1)
+    wanted = np.stack([states[:, group == g].sum(axis=1) for g in range(3)], axis=1)
+    for threads in (1, 2):
+        found = count_placed(rows, source, turned, group, 3, threads)
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_cut_and_damaged_lists_are_one_sentence(tmp_path):

@@ -16,8 +16,12 @@ from popdesic.cohort.encode import encode_cohort
 from popdesic.cohort.hardy_weinberg_cpu import hwe_exact
 from popdesic.cohort.panel import SiteLists, load_panel
 from popdesic.cohort.qc import summarize_cohort
+from popdesic.core.files import has_lists
 from popdesic.core.tables import read_table
 from popdesic.engine.backend_cpu import CpuBackend
+from popdesic.io import listed_rows
+from popdesic.io.bed import open_bed
+from popdesic.io.listed_rows import write_again
 from popdesic.population.allele_counts import load_counts
 from popdesic.population.allele_sums_cpu import own_sums
 from popdesic.population.blocks import block_starts
@@ -76,11 +80,15 @@ def as_sent(rng, cohort: Cohort, absent: np.ndarray, turned: float) -> Cohort:
     )
 
 
-def prepare(folder, cohorts: list[Cohort], filters=FILTERS, said=SAID, further=True):
+def prepare(folder, cohorts: list[Cohort], filters=FILTERS, said=SAID, further=True, lists=False):
     """Panel and further sites of the first two cohorts, and all cohorts on it."""
     for cohort in cohorts:
         out = folder / cohort.name
         raw = write_raw(out / "raw", cohort)
+        if lists:
+            sites = np.arange(len(cohort.sites))
+            write_again(out / "raw.bed", open_bed(raw), sites, len(cohort.samples))
+            assert has_lists(out / "raw.bed")
         summarize_cohort(raw, {}, out / "sites.qc", out / "samples.qc", min_sample_call_rate=0.0)
         table = read_table(out / "samples.qc")
         if cohort.name == "west":
@@ -135,8 +143,12 @@ def at(table: pd.DataFrame, cohort: Cohort, absent: np.ndarray) -> np.ndarray:
     return np.where(absent[own, None], fill, cohort.genotypes[own]).astype(np.int8)
 
 
+@pytest.mark.parametrize("lists", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_counts_beside_the_panel(tmp_path, seed):
+def test_counts_beside_the_panel(tmp_path, monkeypatch, seed, lists):
+    """By the definition; from decoded files of rows, and from lists, which are counted as such."""
+    monkeypatch.setattr(listed_rows, "LEAST_LISTED", 1)
+    monkeypatch.setattr(listed_rows, "LEAST_GAIN", 0)
     rng = np.random.default_rng(seed)
     cohorts = draw_cohorts(rng)
     truth = np.concatenate([cohort.genotypes for cohort in cohorts[:2]], axis=1)
@@ -144,7 +156,7 @@ def test_counts_beside_the_panel(tmp_path, seed):
     absent = [np.zeros(600, bool), (rng.random(600) < 0.1) & rare, (rng.random(600) < 0.1) & rare]
     own = zip(cohorts[1:], absent[1:], (0.0, 0.4), strict=True)
     sent = [cohorts[0], *(as_sent(rng, *one) for one in own)]
-    paths = prepare(tmp_path, sent)
+    paths = prepare(tmp_path, sent, lists=lists)
     panel, digest = load_panel(tmp_path / "panel.tsv")
     further, same = load_panel(tmp_path / "further.tsv")
     assert digest == same
