@@ -26,6 +26,9 @@ SIZES = {"north": 12, "south": 10, "west": 5}
 LACKED, SWAPPED = slice(7, None, 40), slice(3, None, 25)
 #: What paints the samples.
 PAINTED = "results/painting/groups.tsv"
+#: What scores their haplotypes, and tables and a figure of it.
+SWEEPS = "results/population/sweep_"
+SWEPT = [f"{SWEEPS}{name}" for name in ("sites.tsv.gz", "pairs.tsv.gz", "windows.tsv")]
 #: Sites that the newcomer does not call at all.
 UNCALLED = slice(11, None, 30)
 CONFIG = FAST | {
@@ -36,6 +39,7 @@ CONFIG = FAST | {
         "stages": ["pca"],
     },
     "communities": {"methods": ["painting"]},
+    "population": {"analyses": ["diversity", "sweeps"]},
     "close_kinship": 0,
     "qc": {"min_sample_call_rate": 0.5},
     "panel": {"min_call_rate": 0.4, "min_maf": 0.02},
@@ -56,7 +60,9 @@ def make_study(folder: Path) -> tuple[list[Cohort], dict[str, np.ndarray]]:
         if name == "west":
             shown[UNCALLED] = MISSING
         names = [f"{name[0].upper()}{k:02d}" for k in range(size)]
-        cohorts.append(Cohort(name, names, rows, shown, founder=name != "west"))
+        labels = ["P" if k < 6 else "Q" for k in range(size)]
+        founder = name != "west"
+        cohorts.append(Cohort(name, names, rows, shown, founder=founder, populations=labels))
         truths[name] = truth
     haplotypes = make_haplotypes(N_SITES, 2 * N_REFERENCE, 50)
     records = []
@@ -91,7 +97,7 @@ def study(tmp_path_factory) -> dict:
     cohorts, truths = make_study(folder)
     write_study(folder, cohorts, CONFIG)
     write_sheets(folder, cohorts[:2], CONFIG)
-    ran = finished(snakemake(folder, "impute", "encode", PAINTED))
+    ran = finished(snakemake(folder, "impute", "encode", PAINTED, SWEPT[0]))
     return {"folder": folder, "cohorts": cohorts, "truths": truths, "ran": ran}
 
 
@@ -124,6 +130,47 @@ def test_missing_genotypes_are_copied_and_calls_stay(study):
         bits = np.unpackbits(phased["haplotypes"].view(np.uint8), axis=1, bitorder="little")
         alleles = bits[:, : 2 * truth.shape[1]]
         np.testing.assert_array_equal(alleles[:, ::2] + alleles[:, 1::2], every[~lacked])
+
+
+def test_haplotypes_of_founders_are_scored(study):
+    folder = study["folder"]
+    panel = pd.read_csv(folder / "results/panel/sites.tsv", sep="\t", comment="#")
+    sites, pairs, windows = (pd.read_csv(folder / path, sep="\t") for path in SWEPT)
+    rows, alleles = [], []
+    for name in ("north", "south"):
+        phased = np.load(folder / f"results/impute/{name}/haplotypes.npz")
+        bits = np.unpackbits(phased["haplotypes"].view(np.uint8), axis=1, bitorder="little")
+        alleles.append(bits[:, : 2 * SIZES[name]].T)
+        rows.append(phased["sites"])
+    first = np.concatenate([one[:12] for one in alleles])  # six samples of each cohort
+    second = np.concatenate([one[12:] for one in alleles])
+    places = panel.iloc[rows[0]]
+    for name, own in (("P", first), ("Q", second)):
+        expected, found = [], sites[sites.population == name]
+        for chrom in places.chrom.unique():
+            here = (places.chrom == chrom).to_numpy()
+            pos = places.pos[here].to_numpy()
+            one = popdesic.sweep_scores(own[:, here], 1e-6 * pos, pos)
+            own_pos = found.pos[found.chrom == chrom]
+            np.testing.assert_array_equal(own_pos, pos[one.sites])
+            h12 = popdesic.garud_h(own[:, here]).h12
+            shown = windows[(windows.population == name) & (windows.chrom == chrom)]
+            np.testing.assert_allclose(shown.h12, h12, rtol=1e-5)
+            expected.append(one)
+        nsl, frequency = (
+            np.concatenate([getattr(e, k) for e in expected]) for k in ("nsl", "frequency")
+        )
+        assert np.isfinite(nsl).sum() > 100
+        np.testing.assert_allclose(
+            found.nsl, popdesic.standardised_scores(nsl, frequency), rtol=1e-4, atol=1e-5
+        )
+    here = (places.chrom == 2).to_numpy()
+    pos = places.pos[here].to_numpy()
+    common, _ = popdesic.xp_ehh(first[:, here], second[:, here], 1e-6 * pos, pos)
+    np.testing.assert_array_equal(pairs.pos[pairs.chrom == 2], pos[common])
+    assert abs(pairs["P/Q"].mean()) < 1e-5 and pairs["P/Q"].notna().sum() > 20
+    about = read_json(folder / f"{SWEEPS}summary.json")
+    assert about["populations"] == {"P": 12, "Q": 10} and about["too_small"] == {}
 
 
 def test_methods_are_compared_on_the_same_hidden_genotypes(study):

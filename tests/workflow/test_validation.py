@@ -234,6 +234,18 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
         config(communities={"space": "ibd"}),
         ["communities.space is 'ibd'", "add ibd to compare.analyses"],
     ),
+    "sweeps without haplotypes": (
+        config(population={"analyses": ["sweeps"]}),
+        ["population.analyses has 'sweeps'", "impute.method is 'mode'", "to 'copying'"],
+    ),
+    "sweeps without LD": (
+        config(
+            population={"analyses": ["sweeps"]},
+            impute={"method": "copying"},
+            panel={"ld_prune": ["50 kb", 5, 0.2]},
+        ),
+        ["population.analyses has 'sweeps'", "panel.ld_prune removes sites in LD"],
+    ),
     "painting without haplotypes": (
         config(communities={"methods": ["painting"]}),
         ["communities.methods has 'painting'", "impute.method is 'mode'", "to 'copying'"],

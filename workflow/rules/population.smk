@@ -46,6 +46,17 @@ LOCAL_TABLES = (
     if "local" in POPULATION_ANALYSES
     else []
 )
+#: Haplotype statistics of the founders' populations; newcomers do not change them.
+SWEEP_TABLES = (
+    multiext(
+        "results/population/sweep_",
+        *("sites.tsv.gz", "pairs.tsv.gz", "windows.tsv", "summary.json"),
+    )
+    if "sweeps" in POPULATION_ANALYSES
+    else []
+)
+#: Cohorts whose haplotypes are read for them.
+SWEPT = STUDY.founders if SWEEP_TABLES else []
 #: Ancestry proportions of all samples, and how they were fitted; newcomers change only the first.
 ANCESTRY_TABLES = (
     [
@@ -69,6 +80,7 @@ POPULATION_FILES = [*(MAP_FILES if BLOCK_MAP else []), *filter(None, [POPULATION
 TARGETS["population"] = [
     POPULATION_TABLES,
     LOCAL_TABLES,
+    SWEEP_TABLES,
     ANCESTRY_TABLES,
     expand("results/figures/{name}.{end}", name=POPULATION_FIGURES, end=["svg", "png"]),
 ]
@@ -90,7 +102,7 @@ if POPULATION_ANALYSES:
             unrelated=["results/panel/unrelated.tsv"] if MAX_KINSHIP else [],
             rows=expand(ROW_COMPARED, row=STUDY.newcomers if MAX_KINSHIP else []),
             # What figures show besides.
-            windows=LOCAL_TABLES,
+            windows=[*LOCAL_TABLES, *SWEEP_TABLES[2:]],
             fitted=ANCESTRY_TABLES[1:],
             ancestry=(
                 expand("results/population/ancestry/cohorts/{cohort}.tsv", cohort=COHORTS)
@@ -132,7 +144,9 @@ if POPULATION_ANALYSES:
             figures=list(POPULATION_FIGURES),
             options=dict(
                 analyses=[
-                    name for name in POPULATION_ANALYSES if name not in ("local", "ancestry")
+                    name
+                    for name in POPULATION_ANALYSES
+                    if name not in ("local", "sweeps", "ancestry")
                 ],
                 block=POPULATION["block"],
                 **{k: POPULATION[k] for k in ("mask", "f4")},
@@ -147,46 +161,60 @@ if POPULATION_ANALYSES:
             "../scripts/population/measure_population.py"
 
 
-# Structure that is fitted to the founders alone: windows of the genome, ancestry proportions.
+# What rests on the founders alone: windows of the genome, haplotypes, ancestry proportions.
 #
 # needs   results/cohorts/{cohort}/genotypes.bed, results/panel/sites.tsv, unrelated.tsv,
-#         results/embedding/axes.npz, the sample sheet
+#         results/embedding/axes.npz, the sample sheet; for haplotype statistics
+#         results/impute/{cohort}/haplotypes.npz
 # gives   results/population/local_pca.tsv .json         windows by their principal components
+#         results/population/sweep_sites.tsv.gz, sweep_pairs.tsv.gz, sweep_windows.tsv,
+#         sweep_summary.json                             haplotype statistics of populations
 #         results/population/ancestry.tsv                proportions of every sample
 #         results/population/ancestry_validation.tsv     error of each number of components
 #         results/population/ancestry.json               what was fitted, from which seeds
 #         results/population/ancestry/model.npz          frequencies of the components
 #         results/population/ancestry/cohorts/{cohort}.tsv
 
-if LOCAL_TABLES:
+if LOCAL_TABLES or SWEEP_TABLES:
 
     rule measure_local_structure:
         input:
-            genotypes=expand("results/cohorts/{cohort}/genotypes.bed", cohort=STUDY.founders),
+            genotypes=expand(
+                "results/cohorts/{cohort}/genotypes.bed",
+                cohort=STUDY.founders if LOCAL_TABLES else [],
+            ),
+            haplotypes=expand("results/impute/{cohort}/haplotypes.npz", cohort=SWEPT),
+            fams=expand("results/cohorts/{cohort}/genotypes.fam", cohort=SWEPT),
+            reference=FROZEN if SWEPT else [],
             panel="results/panel/sites.tsv",
             counts="results/panel/counts.json",
             # Relatives share long haplotypes, which would be what windows show.
             unrelated=(["results/panel/unrelated.tsv"] if CONFIG["close_kinship"] else []),
         output:
-            table=LOCAL_TABLES[0],
-            summary=LOCAL_TABLES[1],
+            table=LOCAL_TABLES,
+            sweeps=SWEEP_TABLES,
         log:
             "logs/measure_local_structure.log",
         benchmark:
             "benchmarks/measure_local_structure.tsv"
         conda:
             "../../envs/popdesic.yaml"
-        threads: 1
+        threads: SOME if SWEPT else 1
         resources:
             # Components of at most 2 000 windows and 1 000 people.
-            mem_mb=memory(600, files="panel"),
-            runtime=minutes(2, mb=1 / 20),
+            mem_mb=sweeping_memory if SWEPT else memory(600, files="panel"),
+            runtime=sweeping_minutes if SWEPT else minutes(2, mb=1 / 20),
         params:
             seed=CONFIG["seed"],
+            founders=SWEPT,
+            sheet=CONFIG["samples"],
+            column=POPULATION["column"],
+            labels={c: STUDY.digest_of(c, POPULATION["column"]) for c in SWEPT},
+            key=reference_key if SWEPT else None,
             x_contigs=CONFIG["contigs"]["x"],
             code=code_of("measure_local_structure"),
         message:
-            "Compare principal components of windows along the genome"
+            "Compare windows along the genome"
         script:
             "../scripts/population/measure_local_structure.py"
 

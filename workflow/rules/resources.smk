@@ -5,7 +5,7 @@
 #         map_minutes(), pca_memory(), pca_minutes(), planes_memory(), null_memory(), null_minutes(),
 #         counting_gpus(), closing_gpus(), scan_gpus(), freezing_memory(), freezing_minutes(),
 #         copying_memory(), copying_minutes(), painting_memory(), painting_minutes(),
-#         settle_place()
+#         sweeping_memory(), sweeping_minutes(), settle_place()
 
 import os
 
@@ -174,6 +174,18 @@ def painting_minutes(wildcards, input, attempt):
     """`runtime`. 8 cores: a cell, of a haplotype, a site and a donor's haplotype, takes 5 ns."""
     cells = 4 * n_samples(*COHORTS) * _donors() * input_mb([input.panel]) / 40  # in millions
     return limit_minutes(5 + 5e-3 * cells / 8 / 60, attempt)
+
+
+def sweeping_memory(wildcards, input, attempt):
+    """`mem_mb`: founders' haplotypes as bits, and those of a contig as bytes, three times."""
+    sites, n = input_mb([input.panel]) / 40, _donors()  # in millions; 40 bytes each
+    return limit_mb(1200 + sites * n / 4 + 6 * sites * n, attempt)
+
+
+def sweeping_minutes(wildcards, input, attempt):
+    """`runtime`: 0.35 µs for a haplotype at a site, alone and in pairs; windows as without."""
+    cells = 4 * _donors() * input_mb([input.panel]) / 40  # in millions
+    return limit_minutes(4 + input_mb(input) / 20 + 0.35 * cells / 60, attempt)
 
 
 def counting_gpus(wildcards, input):

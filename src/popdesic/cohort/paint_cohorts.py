@@ -60,7 +60,7 @@ class _Donors:
     n_stretches: int
 
 
-def choose_donors(fams: Mapping[str, Path], unrelated: Path | None) -> pd.DataFrame:
+def spread_founders(fams: Mapping[str, Path], unrelated: Path | None) -> pd.DataFrame:
     """Unrelated founders, MOST_FOUNDERS at most, evenly spaced.
 
     Parameters
@@ -74,11 +74,6 @@ def choose_donors(fams: Mapping[str, Path], unrelated: Path | None) -> pd.DataFr
     -------
     DataFrame
         `sample`, `cohort`, and `row` in the cohort.
-
-    Raises
-    ------
-    UserError
-        There are fewer than two.
     """
     tables = []
     for cohort, path in fams.items():
@@ -89,13 +84,25 @@ def choose_donors(fams: Mapping[str, Path], unrelated: Path | None) -> pd.DataFr
         listed = read_table(unrelated)
         related = listed["sample"][listed.unrelated == "no"]
         found = found[~found["sample"].isin(related)]
+    chosen = np.unique(np.linspace(0, len(found) - 1, min(len(found), MOST_FOUNDERS)).astype(int))
+    return found.iloc[chosen].reset_index(drop=True)
+
+
+def choose_donors(fams: Mapping[str, Path], unrelated: Path | None) -> pd.DataFrame:
+    """`spread_founders`, if there are two or more.
+
+    Raises
+    ------
+    UserError
+        There are fewer.
+    """
+    found = spread_founders(fams, unrelated)
     if len(found) < 2:
         raise UserError(
             f"communities.methods has 'painting', but only {len(found)} unrelated founders have "
             "genotypes, and samples copy from two or more; remove 'painting'."
         )
-    chosen = np.unique(np.linspace(0, len(found) - 1, min(len(found), MOST_FOUNDERS)).astype(int))
-    return found.iloc[chosen].reset_index(drop=True)
+    return found
 
 
 def paint_cohorts(
@@ -167,7 +174,33 @@ def _open_donors(
     table: pd.DataFrame, haplotypes: Mapping[str, Path], panel: Path, reference: Path
 ) -> _Donors:
     """Haplotypes of donors at the sites that the reference shares with the panel."""
-    shared = share_sites(open_haplotypes(reference), load_panel(panel)[0])
+    parts, sites = founder_parts(table, haplotypes, load_panel(panel)[0], reference)
+    count, stretches = joined_stretches([part.cm for part in parts])
+    return _Donors(table, parts, sites, stretches, count)
+
+
+def founder_parts(
+    table: pd.DataFrame, haplotypes: Mapping[str, Path], panel: pd.DataFrame, reference: Path
+) -> tuple[list[HaplotypePart], list[np.ndarray]]:
+    """Haplotypes of founders, two each, with the map and the model of the reference.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `spread_founders`.
+    haplotypes : dict
+        ``impute/{cohort}/haplotypes.npz`` of each of their cohorts.
+    panel : DataFrame
+        `panel/sites.tsv`.
+
+    Returns
+    -------
+    parts : list of HaplotypePart
+        At the sites that both have, with names and alleles of the panel.
+    sites : list of int64 arrays
+        The panel's row of each site.
+    """
+    shared = share_sites(open_haplotypes(reference), panel)
     opened = []
     for cohort, rows in table.groupby("cohort", sort=False).row:
         with np.load(haplotypes[cohort]) as file:
@@ -177,17 +210,20 @@ def _open_donors(
         columns = [
             unpacked(bits[np.searchsorted(sites, one.sites)], own) for sites, bits, own in opened
         ]
+        here = panel.iloc[one.sites]
         parts.append(
             replace(
                 one.part,
-                pos=np.array(one.part.pos[one.rows]),
+                contig=str(here.chrom.iloc[0]),
+                pos=here.pos.to_numpy(np.int64),
+                ref=here.ref.to_numpy("S1").view(np.uint8),
+                alt=here.alt.to_numpy("S1").view(np.uint8),
                 cm=np.array(one.part.cm[one.rows]),
                 haplotypes=pack_rows(np.concatenate(columns).T),
                 owner=np.repeat(np.arange(len(table)), 2).astype(np.int32),
             )
         )
-    count, stretches = joined_stretches([part.cm for part in parts])
-    return _Donors(table, parts, [one.sites for one in shared], stretches, count)
+    return parts, [one.sites for one in shared]
 
 
 def _both(samples: np.ndarray) -> np.ndarray:

@@ -266,6 +266,7 @@ def population_figures(analyses: Sequence[str]) -> list[Figure]:
     spectra = "{n_people} samples of {n_populations} populations, {n_diversity_sites} sites."
     blocks = "{n_populations} populations, {n_population_sites} sites in {n_blocks} blocks."
     windows = "{n_local_people} founders, {n_windows} windows of {n_window_sites} sites."
+    swept = "{n_swept} founders, {n_swept_sites} sites, {n_swept_windows} windows."
     components = "{n_components} components of {n_fitted} founders, {n_ancestry_sites} sites."
     figures = [
         ("population_diversity", "Heterozygosity and runs of homozygosity", people, "diversity"),
@@ -274,6 +275,7 @@ def population_figures(analyses: Sequence[str]) -> list[Figure]:
         ("population_tracks", "Differentiation along the genome", blocks, "differentiation"),
         ("population_f", "f-statistics", blocks + " {n_f3} f3 computed.", "f_statistics"),
         ("population_local", "Local structure", windows, "local"),
+        ("population_sweeps", "Haplotypes along the genome", swept, "sweeps"),
         ("population_ancestry", "Ancestry components", components, "ancestry"),
     ]
     return [

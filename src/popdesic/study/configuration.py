@@ -255,6 +255,17 @@ def fill_config(config: dict, source: str = "config/config.yaml") -> dict:
             f"{source}: communities.methods has 'painting', but impute.method is '{method}', which "
             "phases no haplotypes; set impute.method to 'copying' or remove 'painting'."
         )
+    if "sweeps" in filled["population"]["analyses"]:
+        if method != "copying":
+            raise UserError(
+                f"{source}: population.analyses has 'sweeps', but impute.method is '{method}', "
+                "which phases no haplotypes; set impute.method to 'copying' or remove 'sweeps'."
+            )
+        if filled["panel"]["ld_prune"]:
+            raise UserError(
+                f"{source}: population.analyses has 'sweeps', which follows LD along haplotypes, "
+                "but panel.ld_prune removes sites in LD; remove one of them."
+            )
     segments = [name for name in filled["export"]["formats"] if name in SEGMENT_FORMATS]
     if segments and not sought:
         raise UserError(

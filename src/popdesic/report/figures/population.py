@@ -30,6 +30,7 @@ from .style import (
     shorten_label,
     styled,
 )
+from .sweeps import draw_sweeps
 
 #: Most populations that have a place of their own in a figure; the rest is in the tables.
 MOST_SHOWN = 30
@@ -58,6 +59,7 @@ def draw_population(folder: Path, out: Path, names: Sequence[str]) -> list[str]:
         "population_tracks": draw_tracks,
         "population_f": draw_f_statistics,
         "population_local": draw_local_structure,
+        "population_sweeps": lambda folder: draw_sweeps(folder / "sweep_windows.tsv"),
         "population_ancestry": draw_ancestry,
     }
     with styled():

@@ -12,6 +12,8 @@ from .style import RASTER_POINTS, new_figure, shorten_label
 
 #: Height of a panel, in inches.
 PANEL = 1.4
+#: Most populations drawn, the first ones; the table has all.
+MOST_DRAWN = 8
 
 
 def draw_sweeps(path: Path) -> Figure:
@@ -19,7 +21,7 @@ def draw_sweeps(path: Path) -> Figure:
     table = read_table(path)
     if not len(table):
         return empty_figure("No contig has enough sites for a window.")
-    names = list(dict.fromkeys(table.population))
+    names = list(dict.fromkeys(table.population))[:MOST_DRAWN]
     figure, panels = new_figure(2, n_rows=len(names), height=PANEL * len(names) + 0.4)
     for row, name in enumerate(names):
         windows = table[table.population == name].reset_index(drop=True)

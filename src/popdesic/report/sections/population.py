@@ -15,6 +15,7 @@ from ...population.runs import LEAST_SEARCHED
 from ..inline import describe_drawn
 from ..registry import population_figures
 from ..words import join, number, percent, plural
+from .sweeps import sweeps_part
 
 #: Rows of the tables on the page.
 ROWS = 30
@@ -36,7 +37,8 @@ def population_section(
     dict
         ``words`` and ``notes`` (lists of sentences), ``populations`` and ``pairs`` (rows of
         text), ``private_alleles`` (how many are drawn), ``more_populations``, ``more_pairs``:
-        rows that are left out, ``runs``, ``pi``, ``figures``: list of FigureText.
+        rows that are left out, ``sweeps`` (rows of text), ``runs``, ``pi``, ``figures``: list of
+        FigureText.
     """
     path = folder / "population/summary.json"
     if not analyses or not path.exists():
@@ -58,7 +60,11 @@ def population_section(
     }
     shown = population_figures(analyses)
     if not about["populations"]:
-        own = ("population_local", "population_ancestry")  # do not need populations
+        own = (
+            "population_local",
+            "population_sweeps",
+            "population_ancestry",
+        )  # do not need populations
         shown = [figure for figure in shown if figure.name in own]
     local_words, local_notes = [], []
     if "local" in analyses:
@@ -71,6 +77,10 @@ def population_section(
         }
         if "reason" in local:
             shown = [figure for figure in shown if figure.name != "population_local"]
+    swept = sweeps_part(path.parent, "sweeps" in analyses)
+    sizes |= swept.sizes
+    if not swept.rows:
+        shown = [figure for figure in shown if figure.name != "population_sweeps"]
     ancestry_words, ancestry_notes = [], []
     if "ancestry" in analyses:
         fitted = read_json(path.parent / "ancestry.json")
@@ -83,10 +93,16 @@ def population_section(
         if "reason" in fitted:
             shown = [figure for figure in shown if figure.name != "population_ancestry"]
     return {
-        "words": [*_words(about, table, pairs, path.parent), *local_words, *ancestry_words],
+        "words": [
+            *_words(about, table, pairs, path.parent),
+            *local_words,
+            *swept.words,
+            *ancestry_words,
+        ],
         "notes": [
             *_notes(about, _without_founders(table, path.parent, founders)),
             *local_notes,
+            *swept.notes,
             *ancestry_notes,
         ],
         "private_alleles": table.private_alleles[0] if len(table) > 1 else "",
@@ -94,6 +110,7 @@ def population_section(
         "more_populations": max(len(table) - ROWS, 0),
         "pairs": [_pair_row(row) for row in pairs.head(ROWS).itertuples()],
         "more_pairs": max(len(pairs) - ROWS, 0),
+        "sweeps": swept.rows,
         "runs": "runs" in about["analyses"],
         "pi": about["pi"],
         "figures": describe_drawn(shown, figures, sizes),
