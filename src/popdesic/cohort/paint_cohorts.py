@@ -60,7 +60,7 @@ class _Donors:
     n_stretches: int
 
 
-def spread_founders(fams: Mapping[str, Path], unrelated: Path | None) -> pd.DataFrame:
+def thinned_founders(fams: Mapping[str, Path], unrelated: Path | None) -> pd.DataFrame:
     """Unrelated founders, MOST_FOUNDERS at most, evenly spaced.
 
     Parameters
@@ -89,14 +89,14 @@ def spread_founders(fams: Mapping[str, Path], unrelated: Path | None) -> pd.Data
 
 
 def choose_donors(fams: Mapping[str, Path], unrelated: Path | None) -> pd.DataFrame:
-    """`spread_founders`, if there are two or more.
+    """`thinned_founders`, if there are two or more.
 
     Raises
     ------
     UserError
         There are fewer.
     """
-    found = spread_founders(fams, unrelated)
+    found = thinned_founders(fams, unrelated)
     if len(found) < 2:
         raise UserError(
             f"communities.methods has 'painting', but only {len(found)} unrelated founders have "
@@ -187,7 +187,7 @@ def founder_parts(
     Parameters
     ----------
     table : DataFrame
-        Of `spread_founders`.
+        Of `thinned_founders`.
     haplotypes : dict
         ``impute/{cohort}/haplotypes.npz`` of each of their cohorts.
     panel : DataFrame

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..cohort.paint_cohorts import founder_parts, spread_founders
+from ..cohort.paint_cohorts import founder_parts, thinned_founders
 from ..cohort.panel import load_panel
 from ..cohort.samples import read_samples
 from ..core.files import write_json
@@ -57,7 +57,7 @@ def sweep_study(
     panel, reference
         As in `copy_cohort.copy_cohort`.
     unrelated
-        As in `spread_founders`.
+        As in `thinned_founders`.
     sheet, column
         The sample sheet, and its column with the populations.
     x_contigs : list of str
@@ -70,7 +70,7 @@ def sweep_study(
         `compared` (whether pairs are), `extreme` (sites with an absolute iHS above 2) and
         `windows`; `reason`, if there is no score.
     """
-    table = spread_founders(fams, unrelated)
+    table = thinned_founders(fams, unrelated)
     labels = labels_of(read_samples(sheet), table["sample"].tolist(), column)
     sizes = {name: labels.count(name) for name in sorted(set(labels) - {""})}
     names = [name for name, size in sizes.items() if size >= FEWEST_SAMPLES]
