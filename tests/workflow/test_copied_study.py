@@ -29,6 +29,9 @@ PAINTED = "results/painting/groups.tsv"
 #: What scores their haplotypes, and tables and a figure of it.
 SWEEPS = "results/population/sweep_"
 SWEPT = [f"{SWEEPS}{name}" for name in ("sites.tsv.gz", "pairs.tsv.gz", "windows.tsv")]
+SWEPT_FIGURE = "results/figures/population_sweeps.svg"
+#: Relative error of six digits, which tables have.
+SHOWN = 5.1e-6
 #: Sites that the newcomer does not call at all.
 UNCALLED = slice(11, None, 30)
 CONFIG = FAST | {
@@ -97,7 +100,7 @@ def study(tmp_path_factory) -> dict:
     cohorts, truths = make_study(folder)
     write_study(folder, cohorts, CONFIG)
     write_sheets(folder, cohorts[:2], CONFIG)
-    ran = finished(snakemake(folder, "impute", "encode", PAINTED, SWEPT[0]))
+    ran = finished(snakemake(folder, "impute", "encode", PAINTED, SWEPT_FIGURE))
     return {"folder": folder, "cohorts": cohorts, "truths": truths, "ran": ran}
 
 
@@ -145,30 +148,40 @@ def test_haplotypes_of_founders_are_scored(study):
     first = np.concatenate([one[:12] for one in alleles])  # six samples of each cohort
     second = np.concatenate([one[12:] for one in alleles])
     places = panel.iloc[rows[0]]
+    pos = places.pos.to_numpy()
+    contigs = [np.flatnonzero(places.chrom == chrom) for chrom in places.chrom.unique()]
     for name, own in (("P", first), ("Q", second)):
-        expected, found = [], sites[sites.population == name]
-        for chrom in places.chrom.unique():
-            here = (places.chrom == chrom).to_numpy()
-            pos = places.pos[here].to_numpy()
-            one = popdesic.sweep_scores(own[:, here], 1e-6 * pos, pos)
-            own_pos = found.pos[found.chrom == chrom]
-            np.testing.assert_array_equal(own_pos, pos[one.sites])
-            h12 = popdesic.garud_h(own[:, here]).h12
-            shown = windows[(windows.population == name) & (windows.chrom == chrom)]
-            np.testing.assert_allclose(shown.h12, h12, rtol=1e-5)
-            expected.append(one)
-        nsl, frequency = (
-            np.concatenate([getattr(e, k) for e in expected]) for k in ("nsl", "frequency")
-        )
-        assert np.isfinite(nsl).sum() > 100
-        np.testing.assert_allclose(
-            found.nsl, popdesic.standardised_scores(nsl, frequency), rtol=1e-4, atol=1e-5
-        )
-    here = (places.chrom == 2).to_numpy()
-    pos = places.pos[here].to_numpy()
-    common, _ = popdesic.xp_ehh(first[:, here], second[:, here], 1e-6 * pos, pos)
-    np.testing.assert_array_equal(pairs.pos[pairs.chrom == 2], pos[common])
-    assert abs(pairs["P/Q"].mean()) < 1e-5 and pairs["P/Q"].notna().sum() > 20
+        scored = [
+            popdesic.sweep_scores(own[:, here], 1e-6 * pos[here], pos[here]) for here in contigs
+        ]
+        found = sites[sites.population == name]
+        at = np.concatenate([here[one.sites] for here, one in zip(contigs, scored, strict=True)])
+        np.testing.assert_array_equal(found.pos, pos[at])
+        frequency = np.concatenate([one.frequency for one in scored])
+        for column in ("ihs", "nsl"):
+            values = np.concatenate([getattr(one, column) for one in scored])
+            assert np.isfinite(values).sum() > 100
+            expected = popdesic.standardised_scores(values, frequency)
+            np.testing.assert_allclose(found[column], expected, rtol=SHOWN)
+        listed = windows[windows.population == name].reset_index(drop=True)
+        each = [popdesic.garud_h(own[:, here]) for here in contigs]
+        for column in ("h1", "h12", "h123", "h2_h1"):
+            expected = np.concatenate([getattr(one, column) for one in each])
+            np.testing.assert_allclose(listed[column], expected, rtol=SHOWN)
+        expected = [
+            pos[here[row]] for here, one in zip(contigs, each, strict=True) for row in one.first
+        ]
+        assert listed.start.tolist() == expected and len(expected) > 5
+    compared = [
+        popdesic.xp_ehh(first[:, here], second[:, here], 1e-6 * pos[here], pos[here])
+        for here in contigs
+    ]
+    at = np.concatenate([here[one] for here, (one, _) in zip(contigs, compared, strict=True)])
+    np.testing.assert_array_equal(pairs.pos, pos[at])
+    expected = popdesic.standardised_scores(np.concatenate([scores for _, scores in compared]))
+    np.testing.assert_allclose(pairs["P/Q"], expected, rtol=SHOWN)
+    assert np.isfinite(expected).sum() > 100
+    assert (folder / SWEPT_FIGURE).stat().st_size > 5_000
     about = read_json(folder / f"{SWEEPS}summary.json")
     assert about["populations"] == {"P": 12, "Q": 10} and about["too_small"] == {}
 
@@ -185,8 +198,9 @@ def test_a_newcomer_changes_no_byte_and_a_new_reference_all(study):
     folder, before = study["folder"], snapshot(study["folder"])
     assert not planned(snakemake(folder, "impute", "encode", "-n"))
     write_sheets(folder, study["cohorts"], CONFIG)
-    ran = finished(snakemake(folder, "impute", "encode"))
+    ran = finished(snakemake(folder, "impute", "encode", SWEPT[0]))
     assert ran["impute_by_copying"] == 1 and "freeze_reference" not in ran
+    assert "measure_local_structure" not in ran
     after = snapshot(folder)
     kept = [name for name in before if name.startswith(("cohorts/", "impute/", "panel/"))]
     kept = [name for name in kept if "evaluation.tsv" not in name]

@@ -242,7 +242,7 @@ REFUSED: dict[str, tuple[Callable, list[str]]] = {
         config(
             population={"analyses": ["sweeps"]},
             impute={"method": "copying"},
-            panel={"ld_prune": ["50 kb", 5, 0.2]},
+            panel={"ld_prune": ["50 kb", 1, 0.2]},
         ),
         ["population.analyses has 'sweeps'", "panel.ld_prune removes sites in LD"],
     ),

@@ -16,17 +16,19 @@ from ..cohort.paint_cohorts import founder_parts, thinned_founders
 from ..cohort.panel import load_panel
 from ..cohort.samples import read_samples
 from ..core.files import write_json
-from ..core.tables import write_table
+from ..core.tables import open_text, write_rows, write_table
 from .counts import labels_of
 from .options import used_sites
 from .sweep_tables import FEWEST_SAMPLES, sweep_tables
 
 #: Most populations of which all pairs are compared.
 MOST_COMPARED = 10
+#: The population of all founders, if the sheet tells none.
+EVERYONE = "all founders"
 
 
 class SweepFiles(NamedTuple):
-    """What `sweep_study` writes."""
+    """What `sweep_study` writes; `sites` and `pairs` are gzipped."""
 
     sites: Path
     pairs: Path
@@ -67,11 +69,13 @@ def sweep_study(
     -------
     dict
         Also written as `about`: `populations` and `too_small` (samples of each), `sites`, `map_cm`,
-        `compared` (whether pairs are), `extreme` (sites with an absolute iHS above 2) and
-        `windows`; `reason`, if there is no score.
+        `compared` (whether pairs are), `scores` (sites with an iHS) and `windows`; `reason`, if
+        there is no score.
     """
     table = thinned_founders(fams, unrelated)
     labels = labels_of(read_samples(sheet), table["sample"].tolist(), column)
+    if not any(labels):
+        labels = [EVERYONE] * len(labels)
     sizes = {name: labels.count(name) for name in sorted(set(labels) - {""})}
     names = [name for name, size in sizes.items() if size >= FEWEST_SAMPLES]
     listed, _ = load_panel(panel)
@@ -96,7 +100,9 @@ def sweep_study(
         about["reason"] = f"no population has {FEWEST_SAMPLES} unrelated founders"
     elif not about["scores"]:
         about["reason"] = "no site has a score: contigs are too short, or sites too few"
-    for path, one in zip(out[:3], found, strict=True):
-        write_table(path, one)
+    for path, one in ((out.sites, found.sites), (out.pairs, found.pairs)):
+        with open_text(path) as file:
+            write_rows(file, one, header=True)
+    write_table(out.windows, found.windows)
     write_json(out.about, about)
     return about

@@ -49,6 +49,11 @@ REFERENCES = {
         "Bhatia G, Patterson N, Sankararaman S, Price AL (2013) Estimating and interpreting FST: "
         "the impact of rare variants. Genome Research 23:1514-1521. doi:10.1101/gr.154831.113"
     ),
+    "garud": (
+        "Garud NR, Messer PW, Buzbas EO, Petrov DA (2015) Recent selective sweeps in North "
+        "American Drosophila melanogaster show signatures of soft sweeps. PLoS Genetics "
+        "11:e1005004. doi:10.1371/journal.pgen.1005004"
+    ),
     "hdbscan": (
         "Campello RJGB, Moulavi D, Sander J (2013) Density-based clustering based on hierarchical "
         "density estimates. Advances in Knowledge Discovery and Data Mining, 160-172. "
@@ -122,6 +127,15 @@ REFERENCES = {
         "potential confounders: the problem and the (simple) solution. Biological Psychiatry "
         "75:18-24. doi:10.1016/j.biopsych.2013.09.006"
     ),
+    "ihs": (
+        "Voight BF, Kudaravalli S, Wen X, Pritchard JK (2006) A map of recent positive selection "
+        "in the human genome. PLoS Biology 4:e72. doi:10.1371/journal.pbio.0040072"
+    ),
+    "nsl": (
+        "Ferrer-Admetlla A, Liang M, Korneliussen T, Nielsen R (2014) On detecting incomplete soft "
+        "or hard selective sweeps using haplotype structure. Molecular Biology and Evolution "
+        "31:1275-1291. doi:10.1093/molbev/msu077"
+    ),
     "weights": (
         "Roeder K, Wasserman L (2009) Genome-wide significance levels and weighted hypothesis "
         "testing. Statistical Science 24:398-413. doi:10.1214/09-STS289"
@@ -133,6 +147,10 @@ REFERENCES = {
     "umap": (
         "McInnes L, Healy J, Melville J (2018) UMAP: uniform manifold approximation and "
         "projection for dimension reduction. arXiv:1802.03426"
+    ),
+    "xp_ehh": (
+        "Sabeti PC, Varilly P, Fry B, et al. (2007) Genome-wide detection and characterization of "
+        "positive selection in human populations. Nature 449:913-918. doi:10.1038/nature06250"
     ),
     "wc": (
         "Weir BS, Cockerham CC (1984) Estimating F-statistics for the analysis of population "

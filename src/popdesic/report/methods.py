@@ -22,6 +22,7 @@ from ..epistasis.options import set_files
 from ..epistasis.scan_data import NAMES
 from ..geography.coordinates import PERMUTATIONS
 from ..ibd.definition import LD_CM, MOST_R2, SegmentLimits
+from ..population.sweeps import WINDOW
 from ..relatives.resolution import load_resolution
 from .citations import REFERENCES
 from .outcome import Outcome
@@ -89,11 +90,14 @@ def describe_methods(outcome: Outcome, configuration: dict, names: list[str]) ->
     if "ibd" in names:
         paragraphs.append(_segments(outcome, configuration["ibd"], cite))
     if "population" in names:
-        fitted = "ancestry" in configuration["population"]["analyses"]
-        ancestry = _made(outcome, "population/ancestry.json") if fitted else {}
-        components = ancestry.get("k", 0)
+        analyses = configuration["population"]["analyses"]
+        ancestry, swept = (
+            _made(outcome, f"population/{file}.json") if name in analyses else {}
+            for name, file in (("ancestry", "ancestry"), ("sweeps", "sweep_summary"))
+        )
         about = _made(outcome, "population/summary.json") or {"blocks": 0}
-        paragraphs.append(_populations(configuration["population"], about, components, cite))
+        found = [_populations(analyses, about, ancestry.get("k", 0), cite), _sweeps(swept, cite)]
+        paragraphs.append(" ".join(filter(None, found)))
     if "geography" in names:
         paragraphs.append(
             "Isolation by distance was tested by permuting places with all their samples "
@@ -323,10 +327,10 @@ def _segments(outcome: Outcome, options: dict[str, Any], cite: _Citations) -> st
 
 
 def _populations(
-    options: dict[str, Any], about: dict[str, Any], components: int, cite: _Citations
+    analyses: list[str], about: dict[str, Any], components: int, cite: _Citations
 ) -> str:
     """What was estimated; `about` is `population/summary.json`."""
-    analyses, said = options["analyses"], []
+    said = []
     if about.get("diversity_sites", 0) > about.get("sites", 0):
         said.append(
             "Diversity within populations was estimated from "
@@ -355,6 +359,21 @@ def _populations(
             f"{cite('mixture')}."
         )
     return " ".join(said)
+
+
+def _sweeps(about: dict[str, Any], cite: _Citations) -> str:
+    """How haplotypes were scored; `about` is `population/sweep_summary.json`, or empty."""
+    if not about or "reason" in about:
+        return ""
+    scores = [f"iHS {cite('ihs')}", f"nSL {cite('nsl')}"]
+    if about["compared"]:
+        scores.append(f"XP-EHH {cite('xp_ehh')}")
+    scores.append(f"Garud’s H {cite('garud')}")
+    return (
+        f"The phased haplotypes of founders of {plural(len(about['populations']), 'population')} "
+        f"were scored by {join(scores)}. "
+        f"Windows had {WINDOW} sites that vary in the population."
+    )
 
 
 def _interactions(outcome: Outcome, options: dict[str, Any], cite: _Citations) -> str:

@@ -45,6 +45,9 @@ CLOSURE_BYTES, OTHER_SPACE = {"genotypes": 4}, 8
 #: Bytes of a site in tables: in a .bim, on the panel, in each cohort's quality control, in
 #: comparisons (LD), in loadings, in each cohort's counts of populations, there beside the panel.
 BIM, PANEL, QC, LD, LOADINGS, COUNTS, BESIDE = 27, 50, 100, 35, 45, 40, 30
+#: Bytes of a site in gzipped scores of haplotypes, for a population and for a pair of two; how many
+#: populations the forecast assumes, because it knows none.
+SWEPT, SWEPT_PAIR, SWEPT_POPULATIONS = 14, 8, 5
 #: Bytes of figures and page of any study, and of each further part with figures.
 FIGURES, PAGE, FURTHER = 7e6, 3.7e6, 2e6
 
@@ -208,6 +211,10 @@ def forecast_disk(config: dict, genotypes: StudySizes, *, sparse: bool) -> dict[
             further = max(max(genotypes.sites.values()) - m, 0)
             stages["panel"] += PANEL * further
             stages["population"] += BESIDE * further * cohorts
+        if "sweeps" in config["population"]["analyses"]:
+            pairs = SWEPT_POPULATIONS * (SWEPT_POPULATIONS - 1) // 2
+            stages["population"] += (SWEPT * SWEPT_POPULATIONS + SWEPT_PAIR * pairs) * m
+            stages["figures"] += FURTHER
     for part, asked in (
         ("epistasis", config["epistasis"]["order"] or config["epistasis"]["sets"]),
         ("ibd", "ibd" in config["compare"]["analyses"]),

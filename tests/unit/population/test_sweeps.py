@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msprime
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ from support.phased_files import phased_records, write_vcf
 
 from popdesic.__main__ import main
 from popdesic.population import sweeps
+from popdesic.report.sections.sweeps import DRIFT_SHARE, DRIFT_TIMES
 
 #: Sums of products in another order.
 ROUNDING = 1e-9
@@ -168,3 +170,60 @@ def test_mistakes_in_labels_get_one_sentence(folder, tmp_path, capsys, table, sa
     assert not (tmp_path / "t.tsv").exists()
     assert run(folder, tmp_path / "t.npy") == 1
     assert "give it a name that ends in .tsv" in capsys.readouterr().err
+
+
+#: Base pairs of a simulated chromosome, and diploids at its start and now.
+LENGTH, SIZE = 20_000_000, 10_000
+
+
+def coalescent(history: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Alleles (n_sites, 2 n) with a MAF of 5 % or more, and positions, of n diploids."""
+    if history == "sweep":
+        swept = msprime.SweepGenicSelection(
+            position=LENGTH / 2, start_frequency=1 / (2 * SIZE), end_frequency=0.8, s=0.02, dt=1e-6
+        )
+        given = {"population_size": SIZE, "model": [swept, msprime.StandardCoalescent()]}
+    else:
+        grown = msprime.Demography()
+        grown.add_population(name="one", initial_size=SIZE)
+        if history == "bottleneck":
+            for time, size in ((1_500, SIZE // 10), (2_000, SIZE)):
+                grown.add_population_parameters_change(time=time, initial_size=size)
+        given = {"demography": grown}
+    trees = msprime.sim_ancestry(
+        n, sequence_length=LENGTH, recombination_rate=1e-8, random_seed=seed, **given
+    )
+    trees = msprime.sim_mutations(trees, rate=1.25e-8, random_seed=seed, model="binary")
+    alleles = trees.genotype_matrix().astype(np.uint8)
+    share = np.minimum(alleles.mean(axis=1), 1 - alleles.mean(axis=1))
+    kept = share >= 0.05
+    return np.ascontiguousarray(alleles[kept]), trees.sites_position[kept].astype(np.int64)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("history", ["constant", "bottleneck", "sweep"])
+def test_h12_of_coalescents(history):
+    """How far the highest H12 lies above the median under drift, and after a sweep."""
+    found = []
+    for seed in range(1, 6):
+        alleles, pos = coalescent(history, 20, seed)
+        windows = sweeps.window_haplotypes(alleles)
+        best, middle = int(windows.h12.argmax()), LENGTH / 2
+        there = pos[windows.first[best]] < middle + 2e5 and pos[windows.last[best]] > middle - 2e5
+        scores = sweeps.score_sites(alleles, pos * 1e-6, pos)
+        ihs, at = sweeps.standardised(scores.ihs, scores.frequency), pos[scores.sites]
+        shares = []
+        for first, last in zip(pos[windows.first], pos[windows.last], strict=True):
+            here = ihs[(at >= first) & (at <= last) & np.isfinite(ihs)]
+            shares.append((np.abs(here) > 2).mean() if len(here) else 0)
+        found.append((windows.h12.max() / np.median(windows.h12), there, max(shares)))
+        times, there, share = found[-1]
+        print(
+            f"{history} {seed}: {len(shares)} windows, H12 {times:.1f} times the median, ", end=""
+        )
+        print(f"in the middle: {there}, sites with |iHS| above 2: {share:.2f}")
+    times, there, shares = (np.array(column) for column in zip(*found, strict=True))
+    if history == "sweep":
+        assert there.all() and np.median(times) > DRIFT_TIMES and np.median(shares) > DRIFT_SHARE
+    else:  # what the page says that drift does
+        assert times.max() < DRIFT_TIMES + 0.05 and shares.max() < DRIFT_SHARE + 0.005

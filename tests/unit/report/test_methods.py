@@ -219,6 +219,28 @@ def test_mixture_components_are_described_where_some_were_fitted(tmp_path):
     assert "Proportions of 3 mixture components" in found.text()
 
 
+def test_scores_of_haplotypes_are_described_where_there_are_some(tmp_path):
+    about = {"populations": {"P": 12, "Q": 10}, "compared": True}
+    one = {"populations": {"P": 12}, "compared": False}
+    asked = configuration()
+    keys = ["ihs", "nsl", "garud"]
+    for k, (found, cites) in enumerate(
+        [
+            (about, {*keys, "xp_ehh"}),
+            (one, set(keys)),
+            (one | {"reason": "sites are too few"}, set()),
+        ]
+    ):
+        outcome, _ = make_results(tmp_path / str(k), COHORTS, ["old"], matrices=False)
+        write_json(outcome.folder / "population/sweep_summary.json", found)
+        asked["population"]["analyses"] = ["sweeps"]
+        listed = describe_methods(outcome, asked, SECTIONS).references
+        assert {key for key in (*keys, "xp_ehh") if REFERENCES[key] in listed} == cites
+        asked["population"]["analyses"] = ["diversity"]  # of an earlier run
+        listed = describe_methods(outcome, asked, SECTIONS).references
+        assert REFERENCES["ihs"] not in listed
+
+
 @pytest.mark.parametrize(
     ("about", "words", "absent"),
     [

@@ -28,6 +28,7 @@ from popdesic.report.figures.population import (
 from popdesic.report.figures.style import styled
 from popdesic.report.registry import population_figures
 from popdesic.report.sections.population import ancestry_components, population_section
+from popdesic.report.sections.sweeps import DRIFT_TIMES
 
 ANALYSES = ["diversity", "differentiation", "f_statistics", "runs", "local"]
 HOSTILE = "<b>$x_1$'c'"
@@ -54,6 +55,26 @@ def write_windows(folder: Path, regions: int, reason: str = "") -> None:
     write_table(folder / "local_pca.tsv", table)
     about = {"people": 24, "windows": n, "window_sites": 10, "regions": regions}
     write_json(folder / "local_pca.json", about | ({"reason": reason} if reason else {}))
+
+
+def write_sweeps(folder: Path, populations: list[str], **said) -> pd.DataFrame:
+    """Tables of 20 windows of each population on two chromosomes; returns them."""
+    rng, n = np.random.default_rng(4), 20
+    tables = []
+    for k, name in enumerate(populations):
+        h12, extreme = rng.uniform(0.04, 0.06, n), rng.uniform(0, 0.1, n)
+        h12[5 + k], extreme[12] = 0.3 + 0.1 * k, 0.4
+        extreme[3] = np.nan
+        chrom = np.repeat(["1", HOSTILE], n // 2)
+        places = {"population": name, "chrom": chrom, "start": 1 + 1000 * np.arange(n)}
+        values = {"end": 1900 + 1000 * np.arange(n), "h12": h12, "extreme_ihs": extreme}
+        tables.append(pd.DataFrame(places | values))
+    table = pd.concat(tables or [pd.DataFrame(columns=["population", "h12", "extreme_ihs"])])
+    write_table(folder / "sweep_windows.tsv", table)
+    about = {"populations": dict.fromkeys(populations, 24), "too_small": {}, "fewest": 5}
+    about |= {"sites": 1200, "map_cm": 90.5, "compared": True, "windows": len(table)}
+    write_json(folder / "sweep_summary.json", about | said)
+    return table
 
 
 def measured(
@@ -119,6 +140,8 @@ def measured(
     )
     if "local" in analyses:
         write_windows(folder / "population", regions, reason)
+    if "sweeps" in analyses:
+        write_sweeps(folder / "population", populations)
     names = [figure.name for figure in population_figures(analyses)]
     with checked():
         assert draw_population(folder / "population", folder / "figures", names) == names
@@ -238,6 +261,54 @@ def test_local_structure_in_words(tmp_path):
     assert "is not tested: 8 windows are too few." in " ".join(few["notes"])
     assert "population_local" not in [figure.name for figure in few["figures"]]
     assert (tmp_path / "figures/population_local.svg").exists()
+
+
+def test_haplotypes_in_words(tmp_path):
+    """The sentence and the table say what the windows do; which population is left out, and why."""
+    analyses, names = ["diversity", "sweeps"], ["A", HOSTILE]
+    section = measured(tmp_path, names, analyses)
+    folder = tmp_path / "population"
+    windows = pd.read_csv(folder / "sweep_windows.tsv", sep="\t")
+    words, notes = " ".join(section["words"]), " ".join(section["notes"])
+    assert "The phased haplotypes of 48 founders of 2 populations are scored by iHS, nSL" in words
+    assert "XP-EHH and Garud's H at 1\u202f200 sites." in words and "no evidence of" in notes
+    for row, (name, own) in zip(
+        section["sweeps"], windows.groupby("population", sort=False), strict=True
+    ):
+        times = np.sort(own.h12)[-1] / np.mean(np.sort(own.h12)[9:11])
+        best, extreme = own.iloc[own.h12.argmax()], own.iloc[12]
+        assert row == {
+            "population": name,
+            "founders": "24",
+            "h12": f"{best.h12:.2f}",
+            "h12_window": f"1:{best.start}-{best.end}",
+            "excess": f"{times:.1f}",
+            "extreme_ihs": "40.0 %",
+            "extreme_ihs_window": f"{HOSTILE}:{extreme.start}-{extreme.end}",
+        }
+    said = f"H12 is most uneven in {HOSTILE}: its highest value is {times:.1f} times the median"
+    assert f"{said} of the population's 20 windows" in words and times > DRIFT_TIMES
+    assert "so look at this window first." in words
+    text = page_of(section)
+    assert "<b>$" not in text and f'<td class="n">{times:.1f}</td>' in text
+    figure = section["figures"][-1]
+    assert figure.name == "population_sweeps"
+    assert figure.sizes == "48 founders, 1\u202f200 sites, 40 windows."
+    drawn = (tmp_path / "figures/population_sweeps.svg").read_text()
+    assert "share with |iHS| &gt; 2" in drawn
+    write_sweeps(folder, names, too_small={"C": 3, "D": 4}, compared=False)
+    windows["h12"] = windows.h12.clip(upper=0.1)
+    write_table(folder / "sweep_windows.tsv", windows)
+    section = population_section(tmp_path, tmp_path / "figures", analyses)
+    notes = " ".join(section["notes"])
+    assert "so no window stands out by H12." in " ".join(section["words"])
+    assert "Haplotypes of D and C are not scored: a population needs 5 unrelated founders" in notes
+    assert "too many populations" in notes and "XP-EHH" not in " ".join(section["words"])
+    write_sweeps(folder, [], reason="no site has a score")
+    section = population_section(tmp_path, tmp_path / "figures", analyses)
+    assert "There are no haplotype statistics: no site has a score." in section["notes"]
+    assert section["sweeps"] == [] and "population_sweeps" not in page_of(section)
+    assert "population_sweeps" not in [figure.name for figure in section["figures"]]
 
 
 FITTED = {"people": 60, "sites": 900, "range": [1, 4], "folds": 5, "seed": 1, "k": 2, "same": 1}

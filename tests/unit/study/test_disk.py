@@ -7,6 +7,7 @@ from collections import namedtuple
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.running import snakemake
 from support.study import make_cohorts, write_raw, write_study
@@ -15,6 +16,7 @@ from popdesic.__main__ import main
 from popdesic.cohort import spread_records
 from popdesic.cohort.ingest import ingest_cohort
 from popdesic.core.errors import UserError
+from popdesic.core.tables import open_text, write_rows
 from popdesic.io import listed_rows
 from popdesic.study import disk
 from popdesic.study.batches import hold_batches
@@ -95,6 +97,29 @@ def test_a_large_study():
     only = fill_config({"geodesic": {"space": ["pcs"], "alpha": [2]}})
     one = forecast_disk(only, StudySizes(FOUR, FOUR, 500_000), sparse=False)
     assert one["geodesic"] == pytest.approx(0.9e9 / 2 * 8, rel=0.02)
+
+
+def test_scores_of_haplotypes_have_their_share(tmp_path):
+    """Sizes of the rows that five populations and ten pairs have at each site."""
+    rng = np.random.default_rng(1)
+    asked = {"impute": {"method": "copying"}, "population": {"analyses": ["diversity", "sweeps"]}}
+    without = fill_config(asked | {"population": {"analyses": ["diversity"]}})
+    sizes = StudySizes(FOUR, FOUR, 20_000)
+    more, less = (
+        forecast_disk(config, sizes, sparse=False)["population"]
+        for config in (fill_config(asked), without)
+    )
+    place = {"chrom": 1, "pos": np.sort(rng.integers(1, 10**8, 20_000)), "ref": "A", "alt": "C"}
+    scores = {name: rng.normal(size=20_000) for name in ("ihs", "nsl")}
+    scores = {"frequency": rng.integers(1, 200, 20_000) / 200} | scores
+    pairs = {f"{a}/{b}": rng.normal(size=20_000) for a in "ABCDE" for b in "ABCDE" if a < b}
+    written = 0
+    for tables, columns in ((5, {"population": "A"} | place | scores), (1, place | pairs)):
+        path = tmp_path / "t.tsv.gz"
+        with open_text(path) as file:
+            write_rows(file, pd.DataFrame(columns), header=True)
+        written += tables * path.stat().st_size
+    assert more - less == pytest.approx(written, rel=0.3)
 
 
 def test_a_study_that_does_not_fit_is_refused(tmp_path, monkeypatch, capsys):
