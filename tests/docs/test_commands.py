@@ -193,6 +193,7 @@ WAYS: dict[str, Way] = {
     ),
     ".venv/bin/pytest tests/golden/test_copied_chromosome.py -s --slow": COLLECT,
     ".venv/bin/pytest tests/golden/test_copied_cohort.py -s --slow": COLLECT,
+    ".venv/bin/pytest tests/unit/population/test_sweeps.py -k coalescents -s --slow": COLLECT,
     "bcftools view --samples ^NAME": named("what a user does to a file of their own"),
     "pip install fastmixture": named(
         "tests/unit/population/test_ancestry.py, where it is installed"
