@@ -14,6 +14,9 @@ too, because other load on the machine affects wall time.
 heterozygotes binomial, qualities and likelihoods follow the depth, so length and content of calls
 vary as in files of sequencing. Where a FORMAT has DP, `ingest_cohort` reads it, because 0/0 with a
 depth of 0 is missing, and cyvcf2 is asked for it too.
+
+`--exports` also encodes the genotypes as a study does, writes them as `export.formats` `zarr` and
+`zarr3` do, each in a process of its own, and reads both stores with `ingest_cohort`.
 """
 
 import argparse
@@ -28,6 +31,11 @@ from pathlib import Path
 
 import commandline
 import numpy as np
+
+from popdesic.cohort.define_panel import PanelFilters, build_panel
+from popdesic.cohort.encode import encode_cohort
+from popdesic.cohort.ingest import ingest_cohort
+from popdesic.cohort.qc import summarize_cohort
 
 # Allele frequencies: 'spectrum' is U-shaped as in genomes, 'common' uniform as on arrays.
 SHAPES = {"spectrum": (0.3, 1.5), "common": (1.0, 1.0)}
@@ -75,6 +83,17 @@ from bio2zarr import vcf
 if __name__ == "__main__":
     vcf.convert([sys.argv[1]], sys.argv[2], worker_processes=0)
 """
+
+EXPORT = """
+import sys
+from pathlib import Path
+from popdesic.export.zarr import export_zarr
+if __name__ == "__main__":
+    placed, panel, out = map(Path, sys.argv[1:4])
+    export_zarr([placed], panel, out, shards=sys.argv[4] == "zarr3")
+"""
+#: Formats of `export.formats` that --exports writes.
+STORES = ("zarr", "zarr3")
 
 CYVCF2 = """
 import sys, time
@@ -229,6 +248,35 @@ def measure(
     return rows
 
 
+def time_exports(vcf: Path, folder: Path, repeats: int) -> None:
+    """Write the genotypes of a VCF as VCF-Zarr of both formats, and read them; print a table."""
+    ingest_cohort(vcf, folder / "raw", threads=2)
+    sites, samples, panel = (folder / f"{name}.tsv" for name in ("sites", "samples", "panel"))
+    summarize_cohort(folder / "raw", {}, sites, samples, min_sample_call_rate=0)
+    filters = PanelFilters([], min_call_rate=0, min_maf=0, min_hwe_p=0)
+    build_panel({"c": sites}, panel, folder / "counts.json", filters)
+    out = folder / "placed"
+    encode_cohort(folder / "raw", samples, panel, out, impute="none", cohort="c")
+    print(f"{'format':10}{'wall s':>9}{'CPU s':>8}{'peak MB':>9}{'MB':>8}{'files':>7}", end="")
+    print(f"{'read, CPU s':>13}")
+    best = {name: [(np.inf,) * 3, np.inf] for name in STORES}
+    for _ in range(repeats):
+        for name in STORES:
+            store = str(folder / f"{name}.vcz")
+            arguments = [str(out / "genotypes"), str(panel), store, name]
+            *whole, _ = run([sys.executable, "-c", EXPORT, *arguments])
+            read = run([sys.executable, "-c", OURS, store, str(folder / "again"), "1"])[3]
+            read = float(read.split()[-1])  # the second time
+            best[name] = [min(best[name][0], tuple(whole), key=lambda w: w[1]),
+                          min(best[name][1], read)]  # fmt: skip
+    for name, ((wall, cpu, peak), read) in best.items():
+        sizes = [p.stat().st_size for p in (folder / f"{name}.vcz").rglob("*") if p.is_file()]
+        print(
+            f"{name:10}{wall:9.2f}{cpu:8.2f}{peak:9.0f}{sum(sizes) / 1e6:8.1f}{len(sizes):7d}"
+            f"{read:13.2f}"
+        )
+
+
 def main() -> None:
     parser = commandline.new_parser(__doc__)
     parser.add_argument("--samples", type=int, default=2000)
@@ -241,7 +289,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="the fastest counts")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="of ingest_cohort")
     parser.add_argument("--json", type=Path, help="also write the table here")
+    parser.add_argument("--exports", action="store_true", help="write and read VCF-Zarr, too")
     quick = {"fields": [FORMATS[0], FORMATS[-1]], "samples": 100, "sites": 1_000, "repeats": 1}
+    quick["exports"] = True
     options = commandline.parse(parser, **quick)
     if not commandline.find_peer("bgzip", "tabix"):
         raise SystemExit("Error: without bgzip there is no file to decode.")
@@ -268,6 +318,8 @@ def time_fields(options: argparse.Namespace, fields: str) -> list[tuple]:
             sources = {kind: sources[kind] for kind in sources if kind in options.kinds}
         run([sys.executable, "-c", OURS_OF_ALL, str(folder / "warm"), *map(str, sources.values())])
         rows = measure(sources, vcf, folder, fields, options)
+        if options.exports and fields == options.fields[0]:  # a study keeps genotypes alone
+            time_exports(vcf, folder, options.repeats)
     n_genotypes = options.samples * options.sites / 1e6
     peers = [row[2] for row in rows if row[0].startswith("plink2")]
     print(f"{'tool':30}{'threads':>8}{'wall s':>9}{'CPU s':>8}{'M gt/s':>9}", end="")

@@ -373,6 +373,8 @@ WAYS: dict[str, Way] = {
                 "study.py --genomes 600000 --min-maf 0 --samples 12000 --cohorts 3 "
                 "--dense-limit 1000 --warm --no-peers",
                 "ingest.py --fields GT --samples 2000 --sites 30000 --repeats 2",
+                "ingest.py --exports --fields GT --samples 2000 --sites 30000 --kinds BCF "
+                "--threads 1 --repeats 1",
                 "rare.py --products --samples 2000 --length 2000000",
                 "rare.py --passes --samples 10000 --length 150000",
                 "rare.py --axes --samples 200000 --length 40000 --copies 60 --device gpu "
