@@ -2,12 +2,13 @@
 
 python tests/bench/bench_axes.py [--samples 4000] [--sites 300000] [--cohorts 4]
     [--device cpu|gpu] [--threads 8] [--stage axes|ld|both] [--repeats 2] [--folder F] [--functions]
-    [--quick]
+    [--processes N] [--launcher mpiexec] [--quick]
 
 Draws the study of bench_study.py as genotypes on a panel of all its sites, and runs each stage as
 its rule does. The first run of a process loads code and starts the device. Prints wall and CPU
-seconds, the parts, and a digest of the results, which must be the same on every device. --functions
-prints where the calling thread spends its time.
+seconds, the parts, and a digest of the results, which must be the same everywhere. --functions
+prints where the calling thread spends its time. With --processes, so many of MPI, each
+with --threads, share the stage of the axes, and the memory of each is printed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ import numpy as np
 from drawn_study import draw_people, write_plink
 
 from popdesic.cohort.long_range_ld import regions_of
+from popdesic.components.axes_together import define_together
 from popdesic.components.define_axes import define_axes
+from popdesic.core.log import cpu_seconds
 from popdesic.engine.select import select_backend
 from popdesic.io.bed import read_fam
 from popdesic.relatives.ld_scan import LdOptions, measure_ld
@@ -63,24 +66,27 @@ def draw(folder: Path, options) -> tuple[list[Path], Path]:
     return prefixes, panel
 
 
-def run_axes(folder: Path, prefixes: list[Path], panel: Path, backend, threads: int) -> list[Path]:
+def run_axes(folder: Path, prefixes: list[Path], panel: Path, backend, options) -> list[Path]:
     out = [folder / name for name in ("axes.npz", "axes.json", "loadings.tsv")]
-    define_axes(
-        prefixes,
-        panel,
-        unrelated=panel.parent / UNRELATED,
-        components="auto",
-        pcs="auto",
-        ld_prune=settings()["embedding"]["ld_prune"],
-        regions=regions_of("any"),
-        out={"axes": out[0], "about": out[1], "loadings": out[2]},
-        threads=threads,
-        backend=backend,
-    )
+    arguments = {
+        "prefixes": prefixes,
+        "panel": panel,
+        "unrelated": panel.parent / UNRELATED,
+        "components": "auto",
+        "pcs": "auto",
+        "ld_prune": settings()["embedding"]["ld_prune"],
+        "regions": regions_of("any"),
+        "out": {"axes": out[0], "about": out[1], "loadings": out[2]},
+        "threads": options.threads,
+    }
+    if options.processes:
+        define_together(options.launcher, options.processes, arguments)
+    else:
+        define_axes(**arguments, backend=backend)
     return out
 
 
-def run_ld(folder: Path, prefixes: list[Path], panel: Path, backend, threads: int) -> list[Path]:
+def run_ld(folder: Path, prefixes: list[Path], panel: Path, backend, options) -> list[Path]:
     files = ("pairs.tsv.gz", "decay.tsv", "by.tsv", "region.npz", "prune.in", "prune.out")
     keys = ("pairs", "decay", "populations", "region", "kept", "removed")
     out = {key: folder / name for key, name in zip(keys, files, strict=True)}
@@ -117,6 +123,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--folder", type=Path, help="where the drawn genotypes are kept")
     parser.add_argument("--functions", action="store_true")
+    parser.add_argument("--processes", type=int, default=0, help="of MPI; 0: this one alone")
+    parser.add_argument("--launcher", default="mpiexec")
     options = commandline.parse(parser, samples=1100, sites=3000, cohorts=2, threads=2, repeats=1)
     logging.basicConfig(level=logging.INFO, format="  %(message)s")
     with tempfile.TemporaryDirectory() as temporary:
@@ -130,12 +138,12 @@ def main() -> None:
         for repeat in range(options.repeats):
             for stage in STAGES if options.stage == "both" else [options.stage]:
                 profile = cProfile.Profile()
-                wall, cpu = time.perf_counter(), time.process_time()
+                wall, cpu = time.perf_counter(), cpu_seconds()
                 if options.functions and repeat == options.repeats - 1:
                     profile.enable()
-                out = STAGES[stage](Path(temporary), prefixes, panel, backend, options.threads)
+                out = STAGES[stage](Path(temporary), prefixes, panel, backend, options)
                 profile.disable()
-                wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+                wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
                 digest = hashlib.sha256(b"".join(path.read_bytes() for path in out[:2]))
                 print(f"{stage}: {wall:.2f} s, {cpu:.2f} CPU-s, {digest.hexdigest()[:16]}")
                 if options.functions and repeat == options.repeats - 1:

@@ -198,6 +198,9 @@ WAYS: dict[str, Way] = {
     "pip install fastmixture": named(
         "tests/unit/population/test_ancestry.py, where it is installed"
     ),
+    "pip install mpi4py": named(
+        "tests/unit/components/test_axes_together.py, where it is installed"
+    ),
     "popdesic forget SAMPLE STUDY --yes": named("tests/workflow/test_exclude.py"),
     **{
         f"{start}popdesic {words}": named("tests/workflow/test_stale_results.py")
@@ -383,6 +386,8 @@ WAYS: dict[str, Way] = {
                 "pca.py --device gpu --threads 16 --no-matrix",
             ),
             *("axes.py --stage axes", "disk.py STUDY"),
+            "axes.py --samples 6000 --sites 120000 --cohorts 2 --threads 1 --stage axes "
+            "--repeats 1 --processes 4",
             "communities.py --scenes --worlds 16 --first-seed 12001",
             "communities.py --scenes --bridges 40 --first-seed 3001",
             "epistasis.py --cases dcDr --scores k2 k2_excess gini --share 0.1",

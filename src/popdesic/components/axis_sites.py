@@ -65,6 +65,7 @@ def choose_sites(
     read_alleles: Callable[[int, int], np.ndarray] | None = None,
     pruning: tuple[float, str, int, float] | None,
     regions: list[tuple[str, int, int, str]],
+    run: Callable[..., list] | None = None,
 ) -> AxisSites:
     """Choose the panel's sites for the PCA; the panel itself stays whole.
 
@@ -89,6 +90,8 @@ def choose_sites(
         From `parse_pruning`; None prunes nothing.
     regions : list
         Regions of long-range LD to leave out (`long_range_ld.regions_of`).
+    run : callable, optional
+        Looks at the contigs in place of `run_tasks`: that of a team of processes. Changes no site.
 
     Raises
     ------
@@ -108,7 +111,7 @@ def choose_sites(
         given = read(first, last), here, outside[first:last], pruning, backend, alleles
         return _choose_on_contig(*given)
 
-    found = run_tasks(choose, runs, at_once)
+    found = (run or run_tasks)(choose, runs, at_once)
     af = np.concatenate([one.af for one in found] or [np.empty(0)])
     used = np.concatenate([one.keep for one in found] or [np.empty(0, bool)])
     lost = {name: sum(one.lost[name] for one in found) for name in LOST}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..cohort.panel import load_panel
 from ..cohort.prune_options import parse_pruning
@@ -19,9 +21,11 @@ from ..core.laps import Laps
 from ..core.limits import MOST_DENSE
 from ..core.tables import write_npz
 from ..engine.backend import Backend
+from ..engine.genotype_products import GenotypeProducts
 from ..engine.needs import by_weights
 from ..engine.select import cpu_backend
-from .axis_sites import choose_sites
+from ..engine.team import Team
+from .axis_sites import AxisSites, choose_sites
 from .large_pca import (
     loadings_of_many,
     products_of_many,
@@ -55,6 +59,7 @@ def define_axes(
     threads: int = 1,
     backend: Backend | None = None,
     most_dense: int = MOST_DENSE,
+    team: Team | None = None,
 ) -> dict:
     """Define the axes of a study from its founders; no later cohort takes part.
 
@@ -80,6 +85,9 @@ def define_axes(
         The CPU by default. The bytes are the same from every backend.
     most_dense : int
         Of more samples no matrix of all pairs is made (`large_pca`).
+    team : Team, optional
+        Processes among which contigs, and passes over genotypes, are shared, all on the CPU. This
+        one leads them.
 
     Returns
     -------
@@ -101,23 +109,18 @@ def define_axes(
     families: list[dict] = []
     while True:
         most, _, layered = alleles = alleles_of(prefixes, keep)
-        chosen_sites = choose_sites(
-            read_site_planes(prefixes, keep, threads),
-            sites,
-            backend,
-            n_samples=sum(int(who.sum()) for who in keep),
-            read_alone=read_site_planes(prefixes, keep),
-            read_alleles=read_cohorts(prefixes, None, keep)[0] if layered else None,
-            pruning=parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None,
-            regions=regions,
-        )
+        among = prefixes, keep, sites, ld_prune, regions, threads
+        if team is None:
+            chosen_sites = _choose(backend, None, *among)
+        else:
+            chosen_sites = team.call(_choose_together, *among)
         laps.end("choosing sites")
         used = sites.iloc[chosen_sites.rows]
         defining = [s for own, who in zip(names, keep, strict=True) for s in own[who]]
         many = None
         given = prefixes, chosen_sites.rows, keep, chosen_sites.af
         if len(defining) > most_dense and not layered:
-            many = products_of_many(calls_of(*given), defining, backend)
+            many = products_of_many(_products(given, backend, team), defining)
             laps.end("genotypes and their sums")
         if many is not None:
             axes, tests, noise = significant_axes_of_many(
@@ -171,7 +174,7 @@ def define_axes(
     laps.end("loadings")
     weights = {}
     if by_weights(len(defining)) and not layered:
-        products = many.products if many else backend.genotype_products(calls_of(*given))
+        products = many.products if many else _products(given, backend, team)
         called = many.called if many else products.sample_sums().called
         weights[WEIGHTS] = site_weights(products, called, defining, axes.vectors)
         laps.end("weights")
@@ -211,6 +214,49 @@ def define_axes(
     laps.end("regions")
     laps.log(log, "axes")
     return about
+
+
+def _choose(
+    backend: Backend,
+    run: Callable[..., list] | None,
+    prefixes: list[Path],
+    keep: list[np.ndarray],
+    sites: pd.DataFrame,
+    ld_prune: list,
+    regions: list,
+    threads: int,
+) -> AxisSites:
+    """`choose_sites` among the samples to keep."""
+    layered = alleles_of(prefixes, keep).layered
+    return choose_sites(
+        read_site_planes(prefixes, keep, threads),
+        sites,
+        backend,
+        n_samples=sum(int(who.sum()) for who in keep),
+        read_alone=read_site_planes(prefixes, keep),
+        read_alleles=read_cohorts(prefixes, None, keep)[0] if layered else None,
+        pruning=parse_pruning(ld_prune, "embedding.ld_prune") if ld_prune else None,
+        regions=regions,
+        run=run,
+    )
+
+
+def _choose_together(team: Team, *among: Any) -> AxisSites:
+    return _choose(cpu_backend(among[-1]), team.run_tasks, *among)
+
+
+def _products(given: tuple, backend: Backend, team: Team | None) -> GenotypeProducts:
+    """Products of the genotypes that `calls_of` takes; those of a team are its own."""
+    if team is None:
+        return backend.genotype_products(calls_of(*given))
+    team.call(_share_products, given, backend.threads)
+    return team.products
+
+
+def _share_products(team: Team, given: tuple, threads: int) -> None:
+    from ..engine.shared_products_cpu import SharedProducts  # numba starts slowly
+
+    SharedProducts(calls_of(*given), threads, team)
 
 
 def _rounded(numbers: np.ndarray) -> list[float | None]:

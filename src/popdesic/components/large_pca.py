@@ -27,7 +27,7 @@ from ..core.random_numbers import columns_of_signs, lots_of, mix
 from ..core.threads import one_blas_thread, run_tasks
 from ..engine.backend import Backend
 from ..engine.columns import NARROW, Bases, own_lengths
-from ..engine.genotype_products import Calls, Flips, GenotypeProducts
+from ..engine.genotype_products import Flips, GenotypeProducts
 from ..io.sites import chunks
 from .krylov import COLUMNS, Krylov
 from .noise_null import ROUNDS, deviation_of, stretches
@@ -71,9 +71,7 @@ STRETCHES = 32
 START = 1 << 32
 
 
-def products_of_many(
-    calls: Calls, names: Sequence, backend: Backend
-) -> RelationshipProducts | None:
+def products_of_many(products: GenotypeProducts, names: Sequence) -> RelationshipProducts | None:
     """The relationship by its products; None where its matrix is to be made.
 
     That is where missing genotypes change the products by more than MOST_MISFIT and there are
@@ -84,7 +82,7 @@ def products_of_many(
     UserError
         There are more samples, and the change is more than WORST_MISFIT.
     """
-    found = RelationshipProducts(backend.genotype_products(calls))
+    found = RelationshipProducts(products)
     misfit = found.misfit(lots_of(names))
     if misfit <= MOST_MISFIT:
         return found

@@ -188,6 +188,8 @@ class CpuProducts(GenotypeProducts):
 
     def __init__(self, calls: Calls, threads: int = 1) -> None:
         super().__init__(calls, threads)
+        #: Processes that share the blocks of a pass.
+        self.shares = 1
         self._bounds: list[tuple[int, int]] = []
         self._held: dict[tuple[int, int], Block] = {}
 
@@ -215,7 +217,7 @@ class CpuProducts(GenotypeProducts):
             self._bounds, self._held = blocks, {}
         # Sites: a block holds its codes twice, and lists of the missing that are no larger; or
         # once, rare sites as lists, and its other sites twice.
-        room = HELD_BYTES // (3 * self.calls.spans[-1][1])
+        room = self.shares * HELD_BYTES // (3 * self.calls.spans[-1][1])
 
         def one(bounds: tuple[int, int]) -> Any:
             block = self._held.get(bounds)

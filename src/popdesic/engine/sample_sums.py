@@ -50,6 +50,26 @@ def unscaled(squares: np.ndarray) -> np.ndarray:
 
 def sample_sums(calls: Calls, threads: int = 1) -> SampleSums:
     """Sums of each sample and of pairs of parts, in one pass over the genotypes."""
+    return finished_sums(*whole_sums(calls, threads, site_blocks(calls.n_sites)))
+
+
+def finished_sums(sums: np.ndarray, joint: np.ndarray) -> SampleSums:
+    """What `whole_sums` of all blocks add up to."""
+    return SampleSums(unscaled(sums[:, 0]), sums[:, 1], joint)
+
+
+def whole_sums(
+    calls: Calls, threads: int, blocks: list[tuple[int, int]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums over blocks of sites as whole numbers, exact in any order.
+
+    Returns
+    -------
+    int64 array, (n, 2)
+        Squares, in units of 2**-SQUARE_BITS, and called genotypes of each sample.
+    int64 array, (n_parts, n_parts)
+        `SampleSums.joint`.
+    """
     places, (mean, inverse) = calls.places, calls.standard
     kept = np.zeros((4 * calls.spans[-1][1], 1), np.int64)
     kept[places] = 1
@@ -75,7 +95,7 @@ def sample_sums(calls: Calls, threads: int = 1) -> SampleSums:
 
     total = np.zeros((len(places), 2), np.int64)
     joint = np.zeros((len(sizes),) * 2, np.int64)
-    for sums, pairs in run_ordered(work, site_blocks(calls.n_sites), threads):
+    for sums, pairs in run_ordered(work, blocks, threads):
         total += sums
         joint += pairs
-    return SampleSums(unscaled(total[:, 0]), total[:, 1], joint)
+    return total, joint
