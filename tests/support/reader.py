@@ -124,6 +124,15 @@ def questions(results: Path) -> list[Question]:
                 (contents("samples"), heading("F_ROH")),
             )
         )
+    if farthest := _farthest_newcomer(results):
+        asked.append(
+            Question(
+                "Which sample of the newcomers lies farthest from founders of its label?",
+                rf"^{farthest}\b",
+                "#sample-table tbody tr:first-child",
+                (contents("samples"), heading("newcomer shift")),
+            )
+        )
     drift = table("qc/drift.tsv")
     for new in drift[drift.founder == "no"].itertuples():
         off, chance = float(new.mean_af_difference), float(new.expected_af_difference)
@@ -202,6 +211,31 @@ def questions(results: Path) -> list[Question]:
         )
     )
     return [replace(one, answer=_literal(one.answer)) for one in asked]
+
+
+def _farthest_newcomer(results: Path) -> str:
+    """The newcomer with the largest difference from founders of its population on a component.
+
+    In standard deviations of at least ten founders, as the table shows them: among equal numbers
+    the first sample comes first. Empty where nothing can be compared.
+    """
+    if not (results / "population/samples.tsv").is_file():
+        return ""
+    axes = [f"PC{k + 1}" for k in range(read_json(results / "embedding/pca.json")["significant"])]
+    labels = read_table(results / "population/samples.tsv")[["sample", "population"]]
+    scores = read_table(results / "embedding/coordinates/pca.tsv").merge(labels, on="sample")
+    drift = read_table(results / "qc/drift.tsv")
+    old = scores.cohort.isin(drift.cohort[drift.founder == "yes"])
+    best, name = 0.0, ""
+    for own in scores[~old].to_dict("records"):
+        alike = scores.loc[old & (scores.population == own["population"]), axes].astype(float)
+        if axes and len(alike) >= 10 and own["population"] != "NA":
+            off = max(
+                abs(float(own[axis]) - alike[axis].mean()) / alike[axis].std() for axis in axes
+            )
+            if round(off, 1) > best:
+                best, name = round(off, 1), own["sample"]
+    return name
 
 
 def _fst(pair: pd.Series, digits: int) -> str:

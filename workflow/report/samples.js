@@ -5,7 +5,8 @@ const SAMPLE_ROWS = 50;
 // On paper all rows are shown, if there are no more than these.
 const PAPER_ROWS = 500;
 // Columns that are shown at first, besides the cohort and the column that colours the maps.
-const MAIN_COLUMNS = ["call rate", "heterozygosity", "F_ROH", "community", "closest relative"];
+const MAIN_COLUMNS = ["sex", "call rate", "heterozygosity", "F_ROH", "community", "ancestry",
+  "closest relative", "newcomer shift"];
 
 class SampleTable {
   constructor(root, data) {

@@ -21,6 +21,9 @@ MOST_COMPARED = 2_000
 #: A newcomer is reported whose allele frequencies differ from the panel's this many times more than
 #: expected from sampling, and more than those of any founder.
 DRIFT_FACTOR = 2.0
+#: Founders of a label from which the shift of one newcomer's sample is measured: their standard
+#: deviation must be known to a fifth or so.
+LEAST_FOUNDERS = 10
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,30 @@ def newcomer_shifts(
     who = np.where(new[rows], cohort, "founders")
     table = pd.DataFrame({"cohort": who, "population": labels[rows].to_numpy()})
     return find_cohort_shifts(scores[rows], table)
+
+
+def sample_shifts(outcome: Outcome, color_by: str) -> dict[str, tuple[float, int]]:
+    """How far each sample of newcomers lies from founders of its label, and on which component.
+
+    The largest difference from their mean over the significant components, in standard deviations
+    of these founders. Samples whose label fewer than LEAST_FOUNDERS founders have are left out.
+    """
+    scores, founder = significant_scores(outcome), _founders(outcome)
+    if not scores.shape[1] or founder.all() or color_by not in outcome.samples:
+        return {}
+    names, labels = outcome.samples["sample"].to_numpy(), outcome.samples[color_by]
+    found = {}
+    for label in set(labels[~founder]) - set(UNKNOWN):
+        alike = (labels == label).to_numpy()
+        known, new = scores[alike & founder], np.flatnonzero(alike & ~founder)
+        if len(known) < LEAST_FOUNDERS:
+            continue
+        spread = np.maximum(known.std(axis=0, ddof=1), np.finfo(float).tiny)
+        off = np.abs(scores[new] - known.mean(axis=0)) / spread
+        for i, row in zip(new, off, strict=True):
+            axis = int(np.argmax(row))
+            found[str(names[i])] = float(row[axis]), axis + 1
+    return found
 
 
 def shared_labels(outcome: Outcome, cohort: str, color_by: str) -> set[str]:

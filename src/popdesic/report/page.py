@@ -161,7 +161,7 @@ def write_report(
         color_by=color_by,
         first=["pca", first.name],
         store=store,
-        runs="runs" in configuration["population"]["analyses"],
+        population=configuration["population"]["analyses"],
         relatives=relatives,
         changed=marked_samples(changes),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from ..cohort.samples import UNKNOWN
 from ..core.tables import read_table
 from ..ibd.verdict import UNRELATED
 from .figures.style import MARKERS, MISSING_COLOUR, OTHER_COLOUR, Colouring
+from .newcomers import sample_shifts
 from .outcome import Outcome
 from .packs import Inline, Packs, Store
 from .words import COLUMNS, MAP_SPACES, METHODS, describe_way, percent
@@ -53,7 +54,7 @@ def page_data(
     color_by: str,
     first: Sequence[str],
     store: Store | None = None,
-    runs: bool = False,
+    population: Collection[str] = (),
     relatives: dict[str, str] | None = None,
     changed: pd.DataFrame | None = None,
 ) -> dict[str, Any]:
@@ -75,8 +76,8 @@ def page_data(
     store : Inline or Packs, optional
         What holds the arrays. `Packs` has a budget: the maps shown first and the sheet's columns
         come before the other maps, and what does not fit is named in its `left_out`.
-    runs : bool
-        Whether this study seeks runs of homozygosity. Files may be of a former run.
+    population : collection of str
+        `population.analyses` of this study. Files of others may be of a former run.
     relatives : dict of str, optional
         `closest_relatives`, if this study seeks relatives.
     changed : DataFrame, optional
@@ -98,12 +99,13 @@ def page_data(
                 further.append(_further(table, suffix, outcome, store, skip=own))
 
     columns: list[dict[str, Any]] = []
+    shifts = sample_shifts(outcome, color_by)
     if not store.packed:
-        columns += _sample_columns(outcome, store, runs, relatives)
+        columns += _sample_columns(outcome, store, population, relatives, shifts)
         draw(maps)
     else:
         draw([path for path in maps if path.stem in first])
-        columns += _sample_columns(outcome, store, runs, relatives)
+        columns += _sample_columns(outcome, store, population, relatives, shifts)
         draw([path for path in maps if path.stem not in first])
     columns += (column for found in further for column in found)
     for path in tables:
@@ -136,7 +138,11 @@ def page_data(
 
 
 def _sample_columns(
-    outcome: Outcome, store: Store, runs: bool, relatives: dict[str, str] | None
+    outcome: Outcome,
+    store: Store,
+    population: Collection[str],
+    relatives: dict[str, str] | None,
+    shifts: dict[str, tuple[float, int]],
 ) -> list[dict[str, Any]]:
     """Columns of the sample sheet, and what was measured of each sample."""
     samples = outcome.samples
@@ -152,11 +158,19 @@ def _sample_columns(
             for name in ("call_rate", "heterozygosity")
         ),
     ]
-    if runs and (found := _column_of(outcome, "population/samples.tsv", "f_roh")):
+    if "runs" in population and (found := _column_of(outcome, "population/samples.tsv", "f_roh")):
         packed.append(_text_column("F_ROH", samples["sample"].map(found), outcome, store))
-    if relatives:
-        names = samples["sample"].map(relatives).fillna(UNKNOWN[-1]).astype(object)
-        packed.append(pack_column("closest relative", names, names, outcome, store))
+    largest = _largest_component(outcome) if "ancestry" in population else {}
+    told = {
+        "ancestry": largest,
+        "closest relative": relatives,
+        "newcomer shift": {name: f"{off:.1f}" for name, (off, _) in shifts.items()},
+        "component of the shift": {name: f"PC{axis}" for name, (_, axis) in shifts.items()},
+    }
+    for title, known in told.items():
+        if known:
+            texts = samples["sample"].map(known).fillna(UNKNOWN[-1]).astype(object)
+            packed.append(pack_column(title, texts, texts, outcome, store))
     return [column for column in packed if column]
 
 
@@ -167,6 +181,22 @@ def _column_of(outcome: Outcome, name: str, column: str) -> dict[str, float]:
     if column not in table:
         return {}
     return dict(zip(table["sample"], pd.to_numeric(table[column], "coerce"), strict=True))
+
+
+def _largest_component(outcome: Outcome) -> dict[str, str]:
+    """Of each sample with ancestry proportions: its largest component, and the proportion."""
+    path = outcome.folder / "population/ancestry.tsv"
+    table = read_table(path) if path.exists() else pd.DataFrame(columns=["sample"])
+    shares = table.set_index("sample").filter(regex=r"^K\d+$")
+    shares = shares.apply(pd.to_numeric, errors="coerce").dropna()
+    if shares.empty:
+        return {}
+    return {
+        str(sample): f"{name} {share:.3f}"
+        for sample, name, share in zip(
+            shares.index, shares.idxmax(axis=1), shares.max(axis=1), strict=True
+        )
+    }
 
 
 def closest_relatives(outcome: Outcome) -> dict[str, str]:

@@ -10,6 +10,7 @@ from support.outcomes import make_results
 from support.verdicts import write_relatives
 
 from popdesic.core.tables import write_table
+from popdesic.report.newcomers import sample_shifts
 from popdesic.report.sections import newcomers
 from popdesic.report.sections.newcomers import newcomer_section
 
@@ -60,6 +61,23 @@ def test_rows_are_what_counting_gives(outcome):
     assert (far["off"], far["expected"], far["drifted"]) == ("0.200", "0.010", True)
     assert (far["compared"], far["shifted"], far["nearest"]) == (0, "not tested", "NA")
     assert near["related"] is None and not content["related"]
+
+
+def test_shifts_of_samples_are_in_standard_deviations_of_their_founders(outcome):
+    found = sample_shifts(outcome, "population")
+    assert set(found) == {f"n{i}" for i in range(12)}  # no founder has the label of `far`
+    scores = outcome.embedding("pca")[["PC1", "PC2", "PC3"]].to_numpy()
+    for i in range(12):
+        alike = [scores[k] for k in range(40) if LABELS[k] == LABELS[40 + i]]
+        mean = sum(alike) / len(alike)
+        spread = (sum((one - mean) ** 2 for one in alike) / (len(alike) - 1)) ** 0.5
+        off = abs(scores[40 + i] - mean) / spread
+        assert found[f"n{i}"] == pytest.approx((max(off), 1 + list(off).index(max(off))))
+        assert found[f"n{i}"][0] > 4 and found[f"n{i}"][1] == 1
+    # Nine founders are too few, and a study whose samples have no labels has no shifts.
+    outcome.samples.loc[0, "population"] = "NA"
+    assert set(sample_shifts(outcome, "population")) == {f"n{i}" for i in range(1, 12, 2)}
+    assert sample_shifts(outcome, "no such column") == {}
 
 
 def test_samples_with_relatives_in_another_cohort_are_counted_once(outcome):

@@ -111,10 +111,27 @@ def test_files_of_a_former_run_give_no_columns(outcome):
     shown = {"color_by": "cohort", "first": ["pca", "pca"]}
     columns = {column["name"] for column in page_data(outcome, [], [], **shown)["columns"]}
     assert columns.isdisjoint({"F_ROH", "closest relative"})
-    data = page_data(outcome, [], [], **shown, runs=True, relatives=closest_relatives(outcome))
+    known = closest_relatives(outcome)
+    data = page_data(outcome, [], [], **shown, population=["runs"], relatives=known)
     values = {column["name"]: column["values"] for column in data["columns"]}
     assert values["F_ROH"] == ["0.125", "NA"]
     assert values["closest relative"] == ["NA", f"a2 ({SAME})", f"b1 ({SAME})"]
+
+
+def test_the_largest_component_of_each_sample_is_a_column(outcome):
+    names = outcome.samples["sample"].tolist()
+    table = pd.DataFrame({"sample": names, "K1": 0.25, "K2": 0.75}).astype({"K1": object})
+    table.loc[0, ["K1", "K2"]] = [0.9, 0.1]
+    table.loc[1, ["K1", "K2"]] = np.nan
+    write_table(outcome.folder / "population/ancestry.tsv", table)
+    shown = {"color_by": "cohort", "first": ["pca", "pca"]}
+    columns = {column["name"] for column in page_data(outcome, [], [], **shown)["columns"]}
+    assert "ancestry" not in columns  # the file may be of a former run
+    data = page_data(outcome, [], [], **shown, population=["ancestry"])
+    column = next(column for column in data["columns"] if column["name"] == "ancestry")
+    codes = unpack(column["codes"], "<u1")
+    found = [column["values"][code] for code in codes]
+    assert found == ["K1 0.900", "NA", *["K2 0.750"] * 28]
 
 
 def test_what_the_configuration_leaves_out():
