@@ -30,7 +30,7 @@ FILES = {
     *("summary.json", "samples.tsv", "populations.tsv", "spectrum.tsv", "pairs.tsv", "blocks.tsv"),
     *("tree.nwk", "f3.tsv", "f4.tsv", "f2_blocks.rds", "runs.tsv", "consensus.tsv"),
     *("local_pca.tsv", "local_pca.json"),
-    *("ancestry.tsv", "ancestry_validation.tsv", "ancestry.json"),
+    *("ancestry.tsv", "ancestry_validation.tsv", "ancestry_over_k.tsv", "ancestry.json"),
 }
 
 

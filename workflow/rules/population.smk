@@ -63,6 +63,7 @@ ANCESTRY_TABLES = (
         "results/population/ancestry.tsv",
         "results/population/ancestry_validation.tsv",
         "results/population/ancestry.json",
+        "results/population/ancestry_over_k.tsv",
     ]
     if "ancestry" in POPULATION_ANALYSES
     else []
@@ -171,6 +172,7 @@ if POPULATION_ANALYSES:
 #         sweep_summary.json                             haplotype statistics of populations
 #         results/population/ancestry.tsv                proportions of every sample
 #         results/population/ancestry_validation.tsv     error of each number of components
+#         results/population/ancestry_over_k.tsv         proportions of founders for each K
 #         results/population/ancestry.json               what was fitted, from which seeds
 #         results/population/ancestry/model.npz          frequencies of the components
 #         results/population/ancestry/cohorts/{cohort}.tsv
@@ -231,6 +233,7 @@ if ANCESTRY_TABLES:
             model="results/population/ancestry/model.npz",
             validation=ANCESTRY_TABLES[1],
             summary=ANCESTRY_TABLES[2],
+            over_k=ANCESTRY_TABLES[3],
         log:
             "logs/fit_ancestry.log",
         benchmark:

@@ -9,6 +9,9 @@ frequency h = sum over k of q_k p_k,
     g log(g / 2h) + (2 - g) log((2 - g) / (2 - 2h)),    0 log 0 = 0.
 
 K = 1 is one population: h is the frequency of the site among the genotypes that are not hidden.
+Where K is chosen from a range, every other K of it is fitted once, quickly, and its components are
+numbered like the most similar ones of the neighbouring K (`number_components`).
+
 Everyone else is projected: frequencies stay as they are, only the proportions are estimated. So
 nothing changes for anybody when a cohort arrives.
 """
@@ -147,6 +150,55 @@ def similarity(first: np.ndarray, second: np.ndarray) -> float:
     return float(each[rows, columns].min())
 
 
+def number_components(solutions: dict[int, np.ndarray], chosen: int) -> dict[int, list[int]]:
+    """Numbers of the components of each K, so that alike ones of neighbouring K have the same.
+
+    Components are matched from `chosen` upwards and downwards, so that the squared differences of
+    matched proportions have the smallest sum. A component that has no match gets a new number.
+
+    Parameters
+    ----------
+    solutions : dict of int to float64 array, (n, k)
+        Proportions of the same people for each K of a range without gaps.
+    chosen : int
+        The K whose components have the numbers 1 to K, in their order.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    numbers = {chosen: list(range(1, chosen + 1))}
+    for step in (1, -1):
+        k = chosen
+        while (k := k + step) in solutions:
+            old, new = solutions[k - step], solutions[k]
+            apart = ((new[:, :, None] - old[:, None, :]) ** 2).sum(axis=0)
+            found = dict(
+                zip(*(side.tolist() for side in linear_sum_assignment(apart)), strict=True)
+            )
+            own = numbers[k - step]
+            numbers[k] = [own[found[j]] if j in found else max(own) + 1 for j in range(k)]
+    return numbers
+
+
+def table_over_k(
+    names: np.ndarray, solutions: dict[int, np.ndarray], chosen: int, high: int
+) -> pd.DataFrame:
+    """Rows `sample`, `k` and the proportions `K1` to `K{high}` of the people of a fit, by K.
+
+    A component keeps its number over K (`number_components`). It is missing where no component of
+    this K is like it.
+    """
+    numbers = number_components(solutions, chosen) if solutions else {}
+    parts = []
+    for k in sorted(numbers):
+        part = pd.DataFrame({"sample": names, "k": k})
+        wide = np.full((len(names), high), np.nan)
+        wide[:, np.array(numbers[k]) - 1] = solutions[k]
+        part[[f"K{j + 1}" for j in range(high)]] = wide
+        parts.append(part)
+    empty = pd.DataFrame(columns=["sample", "k", *(f"K{j + 1}" for j in range(high))])
+    return pd.concat(parts, ignore_index=True) if parts else empty
+
+
 def best_fit(
     genotypes: np.ndarray, k: int, seeds: Sequence[int], threads: int = 1
 ) -> tuple[Fit, list[dict[str, Any]]]:
@@ -184,6 +236,7 @@ def fit_ancestry(
     seed: int,
     model_out: Path,
     validation_out: Path,
+    over_k_out: Path,
     summary_out: Path,
     threads: int = 1,
 ) -> dict[str, Any]:
@@ -208,6 +261,8 @@ def fit_ancestry(
         `frequencies`. All are empty if nothing could be fitted.
     validation_out : Path
         `cross_validate`'s table, and `chosen` (yes, no).
+    over_k_out : Path
+        `table_over_k` of the founders; without rows where K is given.
     summary_out : Path
         What is returned.
 
@@ -227,6 +282,7 @@ def fit_ancestry(
     columns = ["k", "error", "standard_deviation", "chosen"]
     validation = pd.DataFrame(columns=columns)
     found = Fit(np.empty((0, 0)), np.empty((0, 0)), float("nan"), False)
+    solutions: dict[int, np.ndarray] = {}
     reason = why_missing()
     if not reason and (len(names) < LEAST_PEOPLE or len(rows) < LEAST_SITES):
         reason = (
@@ -246,6 +302,11 @@ def fit_ancestry(
             k = int(validation.k[validation.error.argmin()])
             validation["chosen"] = np.where(validation.k == k, "yes", "no")
         found, runs = best_fit(genotypes, k, range(seed, seed + starts), threads)
+        others = [(other,) for other in validation.k.tolist() if other != k]
+        quick = run_tasks(lambda other: _quick(genotypes, other, seed), others, threads)
+        if others:
+            solutions = {k: found.proportions}
+            solutions |= {other: q for (other,), q in zip(others, quick, strict=True)}
         about |= {"k": k, "people": len(names), "sites": len(rows), "runs": runs}
         about["same"] = sum(run["similarity"] >= SAME for run in runs)
     else:
@@ -260,6 +321,7 @@ def fit_ancestry(
         frequencies=found.frequencies,
     )
     write_table(validation_out, validation)
+    write_table(over_k_out, table_over_k(names, solutions, about["k"], max(solutions, default=0)))
     write_json(summary_out, about)
     return about
 
@@ -312,6 +374,11 @@ def project_cohort(
 def join_cohorts(tables: Sequence[Path], out: Path) -> None:
     """Write the proportions of all cohorts to one table."""
     write_table(out, pd.concat([read_table(path) for path in tables], ignore_index=True))
+
+
+def _quick(genotypes: np.ndarray, k: int, seed: int) -> np.ndarray:
+    """Proportions of one quick fit; of one component, all are 1."""
+    return np.ones((genotypes.shape[1], 1)) if k == 1 else fit(genotypes, k, seed, quick=True)[0]
 
 
 def _genotypes(prefix: Path, n: int, n_sites: int, rows: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,9 +20,11 @@ from popdesic.population.ancestry import (
     fit_ancestry,
     held_out_error,
     join_cohorts,
+    number_components,
     project_cohort,
     project_proportions,
     similarity,
+    table_over_k,
 )
 
 needs_fastmixture = pytest.mark.skipif(
@@ -59,6 +63,37 @@ def test_similarity_matches_components():
     q = np.random.default_rng(1).dirichlet([1, 1, 1], 50)
     assert similarity(q, q[:, [2, 0, 1]]) == pytest.approx(1)
     assert similarity(q, np.random.default_rng(2).dirichlet([1, 1, 1], 50)) < 0.6
+
+
+def test_components_keep_their_numbers_over_k():
+    """Two components of K = 3 are one at K = 2; one of them is split at K = 4; columns shuffled."""
+    q = np.random.default_rng(3).dirichlet([1, 1, 1], 60)
+    two = np.column_stack([q[:, 2] + q[:, 1] / 8, q[:, 0] + q[:, 1] * 7 / 8])
+    four = np.column_stack([q[:, 1], q[:, 0] / 5, q[:, 2], q[:, 0] * 4 / 5])
+    one, solutions = np.ones((60, 1)), {2: two, 3: q, 4: four}
+    numbers = number_components({1: one, **solutions}, 3)
+    assert numbers == {1: [1], 2: [3, 1], 3: [1, 2, 3], 4: [2, 4, 3, 1]}
+    table = table_over_k(np.array([f"s{i}" for i in range(60)]), solutions, 3, 4)
+    assert table.k.tolist() == [2] * 60 + [3] * 60 + [4] * 60
+    assert table[table.k == 2][["K2", "K4"]].isna().all(axis=None)
+    np.testing.assert_array_equal(table[table.k == 2][["K3", "K1"]], two)
+    np.testing.assert_array_equal(table[table.k == 4][["K2", "K4", "K3", "K1"]], four)
+    assert table_over_k(np.array([]), {}, 0, 0).columns.tolist() == ["sample", "k"]
+
+
+@pytest.mark.parametrize("chosen", [2, 5])
+def test_neighbouring_k_are_matched_as_well_as_any_order_can(chosen):
+    rng = np.random.default_rng(chosen)
+    solutions = {k: rng.dirichlet([0.4] * k, 40) for k in range(2, 6)}
+    numbers = number_components(solutions, chosen)
+    assert numbers[chosen] == list(range(1, chosen + 1))
+    assert all(len(set(own)) == k for k, own in numbers.items())
+    for k in range(2, 5):
+        few, many = solutions[k], solutions[k + 1]
+        cost = lambda order, a=few, b=many: ((a - b[:, order]) ** 2).sum()  # noqa: E731
+        best = min(cost(list(order)) for order in permutations(range(k + 1), k))
+        alike = [numbers[k + 1].index(number) for number in numbers[k]]
+        assert cost(alike) == pytest.approx(best, rel=1e-12)
 
 
 @needs_fastmixture
@@ -155,6 +190,7 @@ def run_fit(folder, prefixes, **changes):
         x_contigs=["X"],
         model_out=folder / "model.npz",
         validation_out=folder / "validation.tsv",
+        over_k_out=folder / "over_k.tsv",
         summary_out=folder / "about.json",
     )
 
@@ -177,7 +213,7 @@ def test_files_of_a_study(study):
     about = run_fit(folder, prefixes)
     assert about["k"] == 2 and about["people"] == 69 and len(about["runs"]) == 2
     assert about == read_json(folder / "about.json")
-    assert read_table(folder / "validation.tsv").empty
+    assert read_table(folder / "validation.tsv").empty and read_table(folder / "over_k.tsv").empty
     table = run_projection(folder, prefixes)
     assert table["sample"].tolist() == [names[i] for i in order]
     estimate = table.estimate.tolist()
@@ -191,6 +227,17 @@ def test_files_of_a_study(study):
     before = table[:70]
     again = run_projection(folder, {k: prefixes[k] for k in ("a", "b")})
     pd.testing.assert_frame_equal(before, again)
+    # From a range, founders have proportions for each K; those of the chosen one are the model's.
+    about = run_fit(folder, prefixes, components=[1, 3], folds=2, starts=1)
+    over_k = read_table(folder / "over_k.tsv")
+    assert over_k.k.value_counts(sort=False).to_dict() == {"1": 69, "2": 69, "3": 69}
+    shares = over_k[["K1", "K2", "K3"]].apply(pd.to_numeric, errors="coerce")
+    np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-5)
+    assert shares.notna().sum(axis=1).tolist() == over_k.k.astype(int).tolist()
+    with np.load(folder / "model.npz") as model:
+        assert over_k["sample"][:69].tolist() == model["samples"].tolist()
+        own = shares[over_k.k == str(about["k"])].iloc[:, : about["k"]]
+        np.testing.assert_allclose(own, model["proportions"], rtol=1e-5, atol=1e-6)
 
 
 def test_without_fastmixture_one_sentence(study, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import jinja2
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +17,7 @@ from popdesic.core.places import TEMPLATES
 from popdesic.core.tables import write_npz, write_table
 from popdesic.population.measure import measure_population
 from popdesic.population.runs import class_names
-from popdesic.report.figures.ancestry import order_of_bars
+from popdesic.report.figures.ancestry import GAP, draw_ancestry, order_of_bars
 from popdesic.report.figures.population import (
     GONE,
     _leaves,
@@ -25,7 +26,7 @@ from popdesic.report.figures.population import (
     draw_differentiation,
     draw_population,
 )
-from popdesic.report.figures.style import styled
+from popdesic.report.figures.style import PALETTE, styled
 from popdesic.report.registry import population_figures
 from popdesic.report.sections.population import ancestry_components, population_section
 from popdesic.report.sections.sweeps import DRIFT_TIMES
@@ -347,6 +348,8 @@ def test_bars_of_ancestry(tmp_path, k):
     write_table(folder / "ancestry.tsv", table)
     error = pd.DataFrame({"k": [1, 2, 3], "error": [0.6, 0.5, 0.4], "standard_deviation": 0.01})
     write_table(folder / "ancestry_validation.tsv", error.assign(chosen=["no", "no", "yes"]))
+    over_k = _over_k(table["sample"], q, rng) if k == 3 else pd.DataFrame(columns=["sample", "k"])
+    write_table(folder / "ancestry_over_k.tsv", over_k)
     pca = pd.DataFrame({"sample": table["sample"], "PC1": rng.normal(size=n)})
     write_table(tmp_path / "embedding/coordinates/pca.tsv", pca)
     reason = {} if k else {"reason": "fastmixture is not installed"}
@@ -357,6 +360,41 @@ def test_bars_of_ancestry(tmp_path, k):
     names = table.population.to_numpy()
     order = order_of_bars(names, q)
     assert sorted(order) == list(range(n)) and names[order].tolist() == sorted(names)
+    if k == 3:
+        _check_bars_over_k(folder, table, over_k)
+
+
+def _over_k(names: pd.Series, q: np.ndarray, rng: np.random.Generator) -> pd.DataFrame:
+    """K = 2 without the second component of K = 3, and K = 4 with a further one."""
+    wide = {
+        2: np.column_stack([q[:, 0] + q[:, 1], q[:, 2]]),
+        3: q,
+        4: rng.dirichlet([1] * 4, len(q)),
+    }
+    parts = []
+    for k, own in wide.items():
+        columns = [1, 3] if k == 2 else range(1, k + 1)
+        part = pd.DataFrame(own, columns=[f"K{j}" for j in columns])
+        parts.append(part.assign(sample=names, k=k))
+    return pd.concat(parts)[["sample", "k", "K1", "K2", "K3", "K4"]]
+
+
+def _check_bars_over_k(folder, table: pd.DataFrame, over_k: pd.DataFrame) -> None:
+    """Each row of pixels has the colours of its sample's components, in their proportions."""
+    with styled():
+        axes = draw_ancestry(folder).axes[2]
+        ticks = [label.get_text() for label in axes.get_xticklabels()]
+    assert ticks == ["2", "3", "4"]
+    image = axes.images[0].get_array()
+    shown = table[table.estimate == "fitted"].reset_index(drop=True)
+    order = order_of_bars(shown.population.to_numpy(), shown[["K1", "K2", "K3"]].to_numpy())
+    assert image.shape == (29, 3 * 100 + 2 * GAP, 3)
+    for i, k in enumerate((2, 3, 4)):
+        bars = image[:, (100 + GAP) * i :][:, :100]
+        own = over_k[over_k.k == k].set_index("sample").loc[shown["sample"].iloc[order]]
+        for j in range(4):
+            alike = (bars == np.array(mpl.colors.to_rgb(PALETTE[j]))).all(axis=2).mean(axis=1)
+            np.testing.assert_allclose(alike, own[f"K{j + 1}"].fillna(0), atol=0.011)
 
 
 def test_trees_are_read_back():

@@ -16,6 +16,7 @@ with logged(snakemake.log[0], snakemake.input) as log:
         **snakemake.params.options,
         model_out=Path(snakemake.output.model),
         validation_out=Path(snakemake.output.validation),
+        over_k_out=Path(snakemake.output.over_k),
         summary_out=Path(snakemake.output.summary),
         threads=snakemake.threads,
     )

@@ -16,35 +16,43 @@ from .style import ACCENT, ALARM, PALETTE, RASTER_POINTS, Entry, new_figure, sho
 
 #: Most populations named below the bars.
 MOST_NAMED = 40
+#: Pixels between the bars of two K, which are 100 wide.
+GAP = 12
 
 
 def draw_ancestry(folder: Path) -> Figure:
-    """Bars of all samples, the same samples on the PCA, and the cross-validation."""
+    """Bars of all samples, the same samples on the PCA, the cross-validation, and bars over K."""
     about = read_json(folder / "ancestry.json")
     table = read_table(folder / "ancestry.tsv")
     if "reason" in about or not about["k"]:
         return empty_figure("There are no ancestry proportions.")
-    names = [f"K{j + 1}" for j in range(about["k"])]
     table = table[table.estimate != "NA"]
-    proportions = np.column_stack(number_columns(table, *names))
-    order = order_of_bars(table.population.to_numpy(), proportions)
-    colours = [PALETTE[j % len(PALETTE)] for j in range(about["k"])]
-    entries = [Entry("component")]
-    entries += [Entry(name, colour) for name, colour in zip(names, colours, strict=True)]
+    proportions = np.column_stack(number_columns(table, *_components(about["k"])))
+    populations = table.population.to_numpy()
+    order = order_of_bars(populations, proportions)
     validation = read_table(folder / "ancestry_validation.tsv")
-    figure, (bars, *others) = new_figure(3 if len(validation) else 2, entries, height=3.4)
-    _draw_bars(bars, table.population.to_numpy()[order], proportions[order], colours)
+    over_k = read_table(folder / "ancestry_over_k.tsv")
+    over_k = over_k[over_k.k != "1"]
+    largest = max([about["k"], *over_k.k.astype(int)])
+    colours = [PALETTE[j % len(PALETTE)] for j in range(largest)]
+    entries = [Entry("component")]
+    entries += [Entry(n, colour) for n, colour in zip(_components(largest), colours, strict=True)]
+    panels = 2 + bool(len(validation)) + bool(len(over_k))
+    figure, (bars, *others) = new_figure(panels, entries, height=3.4)
+    _draw_bars(bars, populations[order], proportions[order], colours)
     _draw_places(
         others[0], folder.parent / "embedding/coordinates/pca.tsv", table, proportions, colours
     )
+    if len(over_k):
+        _draw_over_k(others[1], over_k, table.iloc[order], colours, about["k"])
     if len(validation):
         k, error, spread = number_columns(validation, "k", "error", "standard_deviation")
-        others[1].errorbar(k, error, yerr=spread, color=ACCENT, marker="o", markersize=3)
+        others[-1].errorbar(k, error, yerr=spread, color=ACCENT, marker="o", markersize=3)
         chosen = (validation.chosen == "yes").to_numpy()
-        others[1].plot(k[chosen], error[chosen], "o", color=ALARM, markersize=5)
-        others[1].set_xlabel("number of components K")
-        others[1].set_ylabel("error of hidden genotypes")
-        others[1].xaxis.set_major_locator(mpl.ticker.MaxNLocator(5, integer=True))
+        others[-1].plot(k[chosen], error[chosen], "o", color=ALARM, markersize=5)
+        others[-1].set_xlabel("number of components K")
+        others[-1].set_ylabel("error of hidden genotypes")
+        others[-1].xaxis.set_major_locator(mpl.ticker.MaxNLocator(5, integer=True))
     return figure
 
 
@@ -62,24 +70,60 @@ def _draw_bars(
     axes: mpl.axes.Axes, populations: np.ndarray, proportions: np.ndarray, colours: list[str]
 ) -> None:
     """Stacked bars from left to right, one sample a row, as one image."""
-    ends = np.round(np.cumsum(proportions, axis=1) * 400).astype(int)
-    image = np.zeros((len(proportions), 400, 3))
-    for j in range(len(colours) - 1, -1, -1):
-        image[np.arange(400) < ends[:, j, None]] = mpl.colors.to_rgb(colours[j])
+    image = _bars(proportions, colours, 400)
     n = len(proportions)
     axes.imshow(image, aspect="auto", interpolation="nearest", extent=(0, 1, n - 0.5, -0.5))
-    edges = np.flatnonzero(populations[1:] != populations[:-1]) + 0.5
-    axes.hlines(edges, 0, 1, color="white", linewidth=0.6)
-    bounds = np.concatenate([[-0.5], edges, [n - 0.5]])
-    labels = list(dict.fromkeys(populations.tolist()))
-    if len(labels) <= MOST_NAMED:
-        axes.set_yticks(
-            (bounds[1:] + bounds[:-1]) / 2, [shorten_label(name, 16) for name in labels]
-        )
-    else:
-        axes.set_yticks([])
-    axes.tick_params(length=0, axis="y")
+    _name_populations(axes, populations, 1)
     axes.set_xlabel("proportion")
+
+
+def _components(k: int) -> list[str]:
+    return [f"K{j + 1}" for j in range(k)]
+
+
+def _bars(proportions: np.ndarray, colours: list[str], width: int) -> np.ndarray:
+    """Pixels of stacked bars from left to right, one row for each sample: (n, width, 3)."""
+    ends = np.round(np.cumsum(np.nan_to_num(proportions), axis=1) * width).astype(int)
+    image = np.ones((len(proportions), width, 3))
+    for j in range(proportions.shape[1] - 1, -1, -1):
+        image[np.arange(width) < ends[:, j, None]] = mpl.colors.to_rgb(colours[j])
+    return image
+
+
+def _name_populations(axes: mpl.axes.Axes, populations: np.ndarray, width: float) -> None:
+    """White lines between populations of consecutive rows, and their names if they are few."""
+    edges = np.flatnonzero(populations[1:] != populations[:-1]) + 0.5
+    axes.hlines(edges, 0, width, color="white", linewidth=0.6)
+    bounds = np.concatenate([[-0.5], edges, [len(populations) - 0.5]])
+    labels = list(dict.fromkeys(populations.tolist()))
+    axes.tick_params(length=0, axis="y")
+    if len(labels) > MOST_NAMED:
+        axes.set_yticks([])
+        return
+    axes.set_yticks((bounds[1:] + bounds[:-1]) / 2, [shorten_label(name, 16) for name in labels])
+
+
+def _draw_over_k(
+    axes: mpl.axes.Axes, over_k: pd.DataFrame, table: pd.DataFrame, colours: list[str], chosen: int
+) -> None:
+    """Bars of the fitted founders for each K side by side, in the order of `table`."""
+    fitted = table[table.estimate == "fitted"]
+    each = {int(k): part.set_index("sample") for k, part in over_k.groupby("k", sort=False)}
+    strips: list[np.ndarray] = []
+    for part in each.values():
+        found = number_columns(part.reindex(fitted["sample"]), *_components(len(colours)))
+        strips += [_bars(np.column_stack(found), colours, 100)]
+        strips += [np.ones((len(fitted), GAP, 3))]
+    image = np.concatenate(strips[:-1], axis=1)
+    n, width = image.shape[:2]
+    axes.imshow(image, aspect="auto", interpolation="nearest", extent=(0, width, n - 0.5, -0.5))
+    _name_populations(axes, fitted.population.to_numpy(), width)
+    axes.set_xticks([50 + (100 + GAP) * i for i in range(len(each))], [str(k) for k in each])
+    for k, label in zip(each, axes.get_xticklabels(), strict=True):
+        if k == chosen:
+            label.set(color=ALARM, fontweight="bold")
+    axes.tick_params(length=0)
+    axes.set_xlabel("founders, by K")
 
 
 def _draw_places(
