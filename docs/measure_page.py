@@ -53,6 +53,9 @@ def measure(page: Path) -> list[tuple[str, ...]]:
         browser.resize(1280, 900)
         browser.open("about:blank")
         browser.open(page.as_uri(), READY)
+        headings = "[...document.querySelectorAll('main > section > h2')].map(h => h.textContent)"
+        order = [" ".join(heading.split()) for heading in browser.run(headings)]
+        figures = browser.run("document.querySelectorAll('figure').length")
         whole = sheets(browser)
         browser.run(
             "document.head.append(Object.assign(document.createElement('style'),"
@@ -68,6 +71,8 @@ def measure(page: Path) -> list[tuple[str, ...]]:
         ("violations by axe-core, all open", *faults),
         ("size, MB", f"{page.stat().st_size / 1e6:.1f}"),
         ("sheets of A4: summary, whole", f"{summary}, {whole}"),
+        ("figures", figures),
+        ("sections in order", ", ".join(order)),
         (
             f"sentences; mean words; longest; over {MOST_WORDS} words",
             f"{len(words)}; {sum(words) / len(words):.1f}; {words[-1]}; {long}",

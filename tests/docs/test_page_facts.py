@@ -34,6 +34,21 @@ def test_the_first_page_is_read_in_minutes():
     assert len((ROOT / "README.md").read_text("utf-8").split()) <= 700
 
 
+#: Pages that a user needs not read: they say so first, and need no command.
+FOR_DEVELOPERS = {"architecture", "design", "faults", "measurements", "seeds"}
+COMMAND = re.compile(r"(`|^)(make|pip install|(\.venv/bin/)?popdesic) [\w.-]+", re.M)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_a_page_opens_with_what_it_is_for_and_a_command(page):
+    title, empty, *lines = page.read_text("utf-8").splitlines()[:20]
+    assert title.startswith("# ") and not empty
+    first = " ".join(lines).split("  ")[0]  # up to an empty line
+    assert re.match(r"[A-Z]|`\w", first), "a page begins with a sentence"
+    assert ("for developers" in first) == (page.stem in FOR_DEVELOPERS)
+    assert page.stem in FOR_DEVELOPERS or COMMAND.search("\n".join(lines))
+
+
 def test_every_goal_has_its_figure_command_machine_and_date():
     text = (ROOT / "docs/measurements.md").read_text("utf-8")
     lines = [line for line in text.splitlines() if re.match(r"\| (?!what|--)", line)]

@@ -184,7 +184,7 @@ def _bridges(about: dict, name: str, n_samples: int) -> list[Finding]:
                 f"Only {plural(about['indirect_pairs'], 'pair')} "
                 f"({percent(about['indirect_share'], 2)}) are indirect ({name}). A few duplicates "
                 "or close relatives are enough for this: each can connect its twin with up to "
-                f"{number(max(n_samples - 2, 0))} other samples. Read these geodesics as plain "
+                f"{number(max(n_samples - 2, 0))} other samples. Treat these geodesics as plain "
                 "distances.",
             )
         ]
