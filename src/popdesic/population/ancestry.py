@@ -231,7 +231,6 @@ def fit_ancestry(
     *,
     components: int | Sequence[int],
     folds: int = FOLDS,
-    starts: int = STARTS,
     x_contigs: list[str],
     seed: int,
     model_out: Path,
@@ -252,8 +251,8 @@ def fit_ancestry(
         `embedding/axes.npz`: samples and sites.
     components : int or two ints
         K, or the first and last one of the range to choose from.
-    folds, starts : int
-        Parts of the cross-validation; fits of the chosen K from different seeds.
+    folds : int
+        Parts of the cross-validation.
     x_contigs : list of str
         As in `counts.count_cohort`.
     model_out : Path
@@ -301,7 +300,7 @@ def fit_ancestry(
             validation = cross_validate(genotypes, candidates, folds, seed, threads)
             k = int(validation.k[validation.error.argmin()])
             validation["chosen"] = np.where(validation.k == k, "yes", "no")
-        found, runs = best_fit(genotypes, k, range(seed, seed + starts), threads)
+        found, runs = best_fit(genotypes, k, range(seed, seed + STARTS), threads)
         others = [(other,) for other in validation.k.tolist() if other != k]
         quick = run_tasks(lambda other: _quick(genotypes, other, seed), others, threads)
         if others:

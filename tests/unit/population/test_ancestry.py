@@ -181,7 +181,7 @@ def study(tmp_path):
 
 
 def run_fit(folder, prefixes, **changes):
-    options = {"components": 2, "folds": 3, "starts": 2, "seed": 1}
+    options = {"components": 2, "folds": 3, "seed": 1}
     return fit_ancestry(
         [prefixes["a"], prefixes["b"]],
         folder / "sites.tsv",
@@ -211,7 +211,7 @@ def run_projection(folder, prefixes):
 def test_files_of_a_study(study):
     folder, prefixes, names, order, drawn = study
     about = run_fit(folder, prefixes)
-    assert about["k"] == 2 and about["people"] == 69 and len(about["runs"]) == 2
+    assert about["k"] == 2 and about["people"] == 69 and len(about["runs"]) == 3
     assert about == read_json(folder / "about.json")
     assert read_table(folder / "validation.tsv").empty and read_table(folder / "over_k.tsv").empty
     table = run_projection(folder, prefixes)
@@ -228,7 +228,7 @@ def test_files_of_a_study(study):
     again = run_projection(folder, {k: prefixes[k] for k in ("a", "b")})
     pd.testing.assert_frame_equal(before, again)
     # From a range, founders have proportions for each K; those of the chosen one are the model's.
-    about = run_fit(folder, prefixes, components=[1, 3], folds=2, starts=1)
+    about = run_fit(folder, prefixes, components=[1, 3], folds=2)
     over_k = read_table(folder / "over_k.tsv")
     assert over_k.k.value_counts(sort=False).to_dict() == {"1": 69, "2": 69, "3": 69}
     shares = over_k[["K1", "K2", "K3"]].apply(pd.to_numeric, errors="coerce")
