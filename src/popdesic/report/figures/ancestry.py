@@ -142,5 +142,5 @@ def _draw_places(
     axes.scatter(*points, c=list(largest), s=6, linewidths=0, alpha=0.7, rasterized=raster)
     axes.set_xlabel("PC1")
     axes.set_ylabel("PC2")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(mpl.ticker.MaxNLocator(4))
+    for axis, most in ((axes.xaxis, 2), (axes.yaxis, 4)):
+        axis.set_major_locator(mpl.ticker.MaxNLocator(most))
