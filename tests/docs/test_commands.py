@@ -313,16 +313,20 @@ WAYS: dict[str, Way] = {
         for rest in (
             *("0 --planted 0 --timed 0 --joined 40", "0 --timed 0 --joined 0 --jobs 1"),
             "0 --planted 0 --timed 0 --joined 0 --biobank 12 --biobank-people 10000",
-            "2 --planted 0 --timed 0 --joined 0 --jobs 1 "
-            '--scenes "cases 1:1 x age" "cases 1:20 x age"',
         )
     },
+    f"{BENCH}sets.py --planted 0 --timed 0 --joined 0 --jobs 1 --scenes "
+    '"number x age" "number x exposed" "structure x age" "cases 1:1 x age" "cases 1:20 x age" '
+    '"number x age, spread"': named("bench_sets.py --quick runs this part too"),
     f"{BENCH}maps.py --data ../shared/data": Way(
         "heavy", " --quick --pca --layouts", "hours at full size; the rest runs without --data"
     ),
     f"{BENCH}null_sets.py --scenes 'cases 1:1' 'cases 1:20' --sets 100000 "
     "--phenotypes 500 --seed 8": Way(
         "quick", " --quick --sets 400 --phenotypes 100", "minutes at full size"
+    ),
+    f"{BENCH}null_sets.py --scenes 'cases 1:20' --sets 300000 --phenotypes 500 --seed 9": named(
+        "the command above with one of its scenes"
     ),
     f"{BENCH}painting.py --seeds 11 12 13 14 15 16 --null 101 140": Way(
         "quick", " --quick --seeds 1 --null 1 1", "minutes at full size"
