@@ -62,6 +62,7 @@ def radii_on(points: np.ndarray) -> np.ndarray:
     return np.log(1e-8 + (far**2).mean(axis=1))
 
 
+@pytest.mark.slow
 def test_maps_are_as_good_as_those_of_umap_learn(scene):
     points, distances, nearest = scene
     n = len(points)
