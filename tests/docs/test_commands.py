@@ -93,7 +93,7 @@ WAYS: dict[str, Way] = {
         "tests/docs/test_page_facts.py"
     ),
     ".venv/bin/pytest tests/golden -s": COLLECT,
-    ".venv/bin/pytest tests/golden/test_maps.py -s": COLLECT,
+    ".venv/bin/pytest tests/golden/test_maps.py -s --slow": COLLECT,
     ".venv/bin/pytest tests/kernels --require-gpu": COLLECT,
     ".venv/bin/pytest tests/workflow/test_accidents.py": COLLECT,
     ".venv/bin/python -m pytest tests/simt --slow": COLLECT,

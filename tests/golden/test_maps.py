@@ -76,6 +76,7 @@ def write_unrelated(folder: Path, n_sites: int, out: Path) -> None:
     write_table(out, pd.DataFrame({"sample": names, "unrelated": np.where(kept, "yes", "no")}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEAST)
 def test_communities_are_the_continents(study, folder, tmp_path, name):
     people, config = study(name), fill_config({})
@@ -169,6 +170,7 @@ def test_newcomers_in_a_frame_find_their_neighbors_as_in_a_refit(study, tmp_path
         assert found["frame"][recall] >= found["refit"][recall] - MARGIN[space]
 
 
+@pytest.mark.slow
 def test_newcomers_lie_in_the_founders_blocks_as_well_as_in_blocks_of_everyone(study, tmp_path):
     people = study("hapmap3_957")
     n = len(people.names)

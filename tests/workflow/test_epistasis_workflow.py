@@ -191,6 +191,7 @@ def test_cases_are_scanned_with_their_covariates(study, tmp_path):
     assert pairs.sites[0] == set(PAIR) and pairs.p_interaction[0] < 1e-4
 
 
+@pytest.mark.slow
 def test_quads_of_listed_sites(study, tmp_path):
     """The parity of four sites, of which no triple says anything; in halves, units and again."""
     folder = tmp_path / "study"

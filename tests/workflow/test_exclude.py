@@ -78,6 +78,7 @@ def fresh(folder: Path, like: Path, *names: str) -> dict[str, str]:
     return contents(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "cohort"), [("W03", "west"), pytest.param("N02", "north", marks=pytest.mark.slow)]
 )

@@ -61,6 +61,7 @@ def flip_bit(path: Path) -> None:
     os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
 
 
+@pytest.mark.slow
 def test_readers_of_a_damaged_result_run_when_it_is_made_again(tmp_path):
     (tmp_path / "Snakefile").write_text(RULES)
     first, second = tmp_path / "results/first.txt", tmp_path / "results/second.txt"

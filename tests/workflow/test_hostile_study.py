@@ -73,6 +73,7 @@ def executed(folder: Path) -> str:
     return canary.read_text() if canary.exists() else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "variables, target",
     [

@@ -30,6 +30,9 @@ CONFIG = {
 EACH, LENGTHS, PER_CM = 60, (130.0,) * 5, 55
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     people, truth = draw_populations(

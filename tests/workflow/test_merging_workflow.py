@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 import yaml
 from scenes.called_apart import NAMES, STRETCH, Scene
 from support.running import snakemake
@@ -26,6 +27,7 @@ def write_sheets(folder: Path, scene: Scene, names: tuple[str, ...], masked: boo
     (folder / "config/config.yaml").write_text(yaml.safe_dump(FAST))
 
 
+@pytest.mark.slow
 def test_masked_cohorts_and_a_newcomer(tmp_path):
     scene = Scene(tmp_path, 7, 8, 900_000, 0.85)
     write_sheets(tmp_path, scene, NAMES, masked=False)

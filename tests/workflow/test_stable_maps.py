@@ -32,6 +32,9 @@ def rows(folder: Path, name: str) -> dict[str, str]:
     return {line.split("\t")[0]: line for line in lines[1:]}
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory) -> tuple[Path, dict, dict]:
     """Rows of two runs: founders and `west`, then also `east`, which sorts before `west`."""

@@ -95,6 +95,7 @@ def test_the_first_of_equal_components_is_not_seen_alone():
     assert tests.count == 9 and axes_of(relationship, "auto")[1].count == 0
 
 
+@pytest.mark.slow
 def test_linked_sites_of_one_population_have_no_component():
     """A short coalescent genome without structure: what pruning leaves of LD makes no component."""
     plain, found = [], []

@@ -489,6 +489,7 @@ def user_races(user: int, folder: Path, count: int, holders, collisions, rounds:
         os.waitpid(child, 0)
 
 
+@pytest.mark.slow
 def test_users_who_start_at_once_never_share_a_device(shared, monkeypatch):
     import popdesic.engine.lease as lease
 

@@ -15,6 +15,9 @@ from popdesic.io.genotypes import MISSING
 BLOCKS, SITES, PEOPLE = 3, 50, 240
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory) -> dict:
     """Three contigs without a link between them; cases miss 20 % of the calls, controls 5 %."""
