@@ -57,5 +57,11 @@ def run_teams(folder: Path, function, tasks: list[tuple[int, object]]) -> None:
     command = [launcher(), "-n", "4", sys.executable, "-c"]
     (folder / "tasks").write_bytes(pickle.dumps(tasks))
     program = TEAMS.format(module=function.__module__, function=function.__name__)
-    run = subprocess.run([*command, program, folder], capture_output=True, text=True, timeout=240)
+    run = subprocess.run(
+        [*command, program, folder],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},  # where the tests' modules are
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
     assert run.returncode == 0, run.stdout + run.stderr
