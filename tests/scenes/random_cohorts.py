@@ -24,9 +24,14 @@ def make_planes(folder: Path, n_samples: int, n_sites: int, missing: float) -> P
     return folder
 
 
-def random_calls(rng, sizes, n_sites: int, missing: float) -> Calls:
-    """Packed genotypes of cohorts of some sizes, of which a fifth of the people are left out."""
+def random_calls(rng, sizes, n_sites: int, missing: float, rare: float = 0) -> Calls:
+    """Packed genotypes of cohorts of some sizes, of which a fifth of the people are left out.
+
+    Of a share `rare` of the sites, 1 % of the alleles are ALT.
+    """
     af = rng.uniform(0.05, 0.95, n_sites)
+    if rare:
+        af[rng.random(n_sites) < rare] = 0.01
     parts, keep = [], []
     for size in sizes:
         genotypes = rng.binomial(2, af[:, None], (n_sites, size)).astype(np.int8)

@@ -109,7 +109,7 @@ def define_axes(
     families: list[dict] = []
     while True:
         most, _, layered = alleles = alleles_of(prefixes, keep)
-        among = prefixes, keep, sites, ld_prune, regions, threads
+        among = prefixes, keep, sites, layered, ld_prune, regions, threads
         if team is None:
             chosen_sites = _choose(backend, None, *among)
         else:
@@ -222,12 +222,12 @@ def _choose(
     prefixes: list[Path],
     keep: list[np.ndarray],
     sites: pd.DataFrame,
+    layered: bool,
     ld_prune: list,
     regions: list,
     threads: int,
 ) -> AxisSites:
     """`choose_sites` among the samples to keep."""
-    layered = alleles_of(prefixes, keep).layered
     return choose_sites(
         read_site_planes(prefixes, keep, threads),
         sites,

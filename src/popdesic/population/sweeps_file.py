@@ -12,7 +12,7 @@ from ..core.errors import UserError
 from ..core.files import beside, require_output
 from ..core.tables import write_table
 from ..io.frozen_haplotypes import HaplotypePanel
-from .sweep_tables import FEWEST_SAMPLES, sweep_tables
+from .sweep_tables import FEWEST_SAMPLES, PLACE, sweep_tables
 
 
 def sweeps_file(
@@ -65,7 +65,7 @@ def sweeps_file(
     counts |= {"nsl": int(scores.nsl.notna().sum()), "windows": len(found.windows)}
     if len(names) > 1:
         write_table(pairs, found.pairs)
-        counts["xp_ehh"] = int(found.pairs.iloc[:, 4:].notna().sum().sum())
+        counts["xp_ehh"] = int(found.pairs.iloc[:, len(PLACE) :].notna().sum().sum())
     else:
         pairs.unlink(missing_ok=True)  # of an earlier run with labels
     return counts

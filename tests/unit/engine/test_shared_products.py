@@ -5,26 +5,18 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+from scenes.random_cohorts import random_calls
 from support.mpi import run_teams
 from support.team_products import BLOCK, all_products, take_part
 
 from popdesic.engine import genotype_products
 from popdesic.engine.genotype_products import Calls, Flips
 from popdesic.engine.genotype_products_cpu import CpuProducts
-from popdesic.io.genotypes import pack_bed
 
 
 def drawn(rng, sizes: list[int], n_sites: int, missing: float) -> tuple[Calls, tuple]:
     """Cohorts of these sizes, of which some samples are left out, and what is multiplied."""
-    af = rng.uniform(0.05, 0.95, n_sites)
-    af[rng.random(n_sites) < 0.5] = 0.01  # sites that are listed
-    parts, keep = [], []
-    for size in sizes:
-        genotypes = rng.binomial(2, af[:, None], (n_sites, size)).astype(np.int8)
-        genotypes[rng.random(genotypes.shape) < missing] = -1
-        parts.append(pack_bed(np.ascontiguousarray(genotypes)))
-        keep.append(rng.random(size) < 0.8)
-    calls = Calls(tuple(parts), None, tuple(keep), af)
+    calls = random_calls(rng, sizes, n_sites, missing, rare=0.5)  # rare sites are listed
     n = len(calls.places)
     known = np.linalg.qr(rng.normal(size=(n, 2)))[0]
     stretch = np.sort(rng.integers(0, 5, n_sites))

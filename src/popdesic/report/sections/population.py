@@ -60,11 +60,8 @@ def population_section(
     }
     shown = population_figures(analyses)
     if not about["populations"]:
-        own = (
-            "population_local",
-            "population_sweeps",
-            "population_ancestry",
-        )  # do not need populations
+        # These do not need populations.
+        own = ("population_local", "population_sweeps", "population_ancestry")
         shown = [figure for figure in shown if figure.name in own]
     local_words, local_notes = [], []
     if "local" in analyses:
